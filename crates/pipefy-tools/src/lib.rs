@@ -1,1 +1,33 @@
-//! .
+//! What can be done with Pipefy: each capability once, as a static row and one function (a read) or two (a write).
+//!
+//! This crate knows neither MCP nor the terminal. An adapter looks a [`Tool`] up in the [`Catalogue`], gives it a [`Call`]
+//! (session, policy, approval, budget) and renders the [`Outcome`] or the [`ToolError`].
+//!
+//! To add a capability: a document in the SDK's `graphql/`, an operation function in the SDK, a type here in
+//! `tools/<noun>/<tool>.rs` that implements [`Read`] or [`Write`], its row in `tools/<noun>/mod.rs`.
+
+mod arguments;
+mod call;
+mod capability;
+mod catalogue;
+mod confirm;
+mod error;
+mod gate;
+mod op;
+mod outcome;
+mod paging;
+mod plan;
+mod reply;
+mod tools;
+
+pub use arguments::CheckedId;
+pub use call::{Act, Answer, Approval, Ask, AskError, Call, Confirm, Local, Options, Policy, SharedToolbox, Toolbox};
+pub use capability::{Read, Row, Run, Verification, Write};
+pub use catalogue::{Catalogue, Tool};
+pub use confirm::{ConfirmationKey, Refusal, TTL, digest_of, digest_of_text, mint, verify};
+pub use error::{Explain, Kind, NOT_FOUND_CODES, ToolError, debug_suffix};
+pub use op::{Class, Domain, IdArg, IdKind, Op, Paging, Persona, Selects, Shape};
+pub use outcome::{Body, Outcome, Page, dig};
+pub use paging::page_size;
+pub use plan::{Confirmation, Plan, Step, unknown};
+pub use reply::{Payload, Reply, compact, render};

@@ -1,0 +1,658 @@
+//! Arguments: schemas from types, and one validator that coerces harmless forms and reports every problem at once
+//! (`spec/mcp-server.md` section 10).
+
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+
+use crate::call::Options;
+use crate::error::{Kind, ToolError};
+use crate::op::{Class, Op};
+
+/// Schema format that marks an id (layer 1): text, trimmed, not blank, or an integer.
+const ID: &str = "id";
+/// Schema format that marks a checked id (layer 2): also not zero and not a hyphen followed by digits.
+const CHECKED_ID: &str = "checked-id";
+
+/// An id that is also checked (`spec/tools-pipes-cards.md`, "Ids", layer 2): no zero, no negative number.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(transparent)]
+pub struct CheckedId(pipefy::Id);
+
+impl CheckedId {
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        self.0.as_str()
+    }
+}
+
+impl std::ops::Deref for CheckedId {
+    type Target = str;
+    fn deref(&self) -> &str {
+        self.0.as_str()
+    }
+}
+
+impl std::fmt::Display for CheckedId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl JsonSchema for CheckedId {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "CheckedId".into()
+    }
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": "string", "format": CHECKED_ID })
+    }
+}
+
+/// The schema of a type: inlined, without titles; the doc comment is its description.
+pub(crate) fn schema_of<T: JsonSchema>() -> Value {
+    let mut settings = SchemaSettings::draft2020_12();
+    settings.inline_subschemas = true;
+    settings.meta_schema = None;
+    let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
+    tidy(&mut schema);
+    schema
+}
+
+/// Drops what callers do not need: titles, and integer formats.
+fn tidy(schema: &mut Value) {
+    match schema {
+        Value::Object(map) => {
+            if map.get("title").is_some_and(Value::is_string) {
+                map.remove("title");
+            }
+            if map
+                .get("format")
+                .and_then(Value::as_str)
+                .is_some_and(|f| f.starts_with("int") || f.starts_with("uint") || f == "double")
+            {
+                map.remove("format");
+            }
+            for (key, value) in map.iter_mut() {
+                if key == "properties" {
+                    if let Value::Object(properties) = value {
+                        properties.values_mut().for_each(tidy);
+                    }
+                } else if key != "default" && key != "enum" && key != "const" {
+                    tidy(value);
+                }
+            }
+        }
+        Value::Array(list) => list.iter_mut().for_each(tidy),
+        _ => {}
+    }
+}
+
+/// The schema that callers see: internal marks gone, shared options added.
+pub(crate) fn published(op: &Op, schema: &Value) -> Value {
+    let mut schema = schema.clone();
+    unmark(&mut schema);
+    if let Value::Object(map) = &mut schema {
+        map.remove("description");
+        map.remove("additionalProperties");
+        let properties = map.entry("properties").or_insert_with(|| json!({}));
+        if let Value::Object(properties) = properties {
+            for (name, schema) in shared(op) {
+                properties.insert(name.to_owned(), schema);
+            }
+        }
+    }
+    schema
+}
+
+fn unmark(schema: &mut Value) {
+    match schema {
+        Value::Object(map) => {
+            if matches!(map.get("format").and_then(Value::as_str), Some(ID | CHECKED_ID)) {
+                map.remove("format");
+            }
+            map.values_mut().for_each(unmark);
+        }
+        Value::Array(list) => list.iter_mut().for_each(unmark),
+        _ => {}
+    }
+}
+
+/// The options an operation shares with others. They are explained once, in the server's instructions.
+fn shared(op: &Op) -> Vec<(&'static str, Value)> {
+    let flag = || json!({ "type": "boolean", "default": false });
+    let mut list = Vec::new();
+    if op.confirms {
+        list.push(("confirm", flag()));
+        list.push(("confirmation_token", json!({ "type": ["string", "null"], "default": null })));
+    }
+    if op.debug {
+        list.push(("debug", flag()));
+    }
+    if op.selects.is_some() {
+        list.push(("fields", json!({ "type": ["array", "null"], "items": { "type": "string" }, "default": null })));
+    }
+    if op.paging.is_some() {
+        list.push(("all", flag()));
+        list.push(("max_items", json!({ "type": ["integer", "null"], "default": null })));
+        list.push(("max_seconds", json!({ "type": ["integer", "null"], "default": null })));
+    }
+    if op.class != Class::Read {
+        list.push(("dry_run", flag()));
+        list.push(("verify", flag()));
+    }
+    list
+}
+
+/// One problem with the arguments.
+#[derive(Clone, Debug, PartialEq)]
+struct Problem {
+    path: Vec<Value>,
+    slug: &'static str,
+    message: String,
+}
+
+/// Coerces `arguments` to `schema` and takes the shared options out.
+///
+/// # Errors
+/// `INVALID_ARGUMENTS` with every problem; values are never echoed.
+pub(crate) fn check(
+    op: &Op,
+    schema: &Value,
+    arguments: Map<String, Value>,
+) -> Result<(Map<String, Value>, Options), ToolError> {
+    let mut problems = Vec::new();
+    let mut options = Map::new();
+    let mut rest = arguments;
+    for (name, schema) in shared(op) {
+        if let Some(value) = rest.remove(name) {
+            let mut path = vec![Value::from(name)];
+            options.insert(name.to_owned(), coerce(value, &schema, &mut path, &mut problems));
+        }
+    }
+    let checked = coerce(Value::Object(rest), schema, &mut Vec::new(), &mut problems);
+    if !problems.is_empty() {
+        return Err(invalid(op.name, &problems));
+    }
+    let Value::Object(checked) = checked else {
+        return Err(ToolError::internal("the arguments are no object"));
+    };
+    Ok((checked, read_options(&options)))
+}
+
+fn read_options(options: &Map<String, Value>) -> Options {
+    let flag = |name: &str| options.get(name).and_then(Value::as_bool).unwrap_or(false);
+    let number = |name: &str| options.get(name).and_then(Value::as_u64);
+    Options {
+        debug: flag("debug"),
+        confirm: flag("confirm"),
+        confirmation_token: options.get("confirmation_token").and_then(Value::as_str).map(str::to_owned),
+        fields: options
+            .get("fields")
+            .and_then(Value::as_array)
+            .map(|list| list.iter().filter_map(Value::as_str).map(str::to_owned).collect::<Vec<_>>())
+            .filter(|list| !list.is_empty()),
+        all: flag("all"),
+        max_items: number("max_items"),
+        max_seconds: number("max_seconds"),
+        dry_run: flag("dry_run"),
+        verify: flag("verify"),
+    }
+}
+
+/// Reads checked arguments into their type.
+///
+/// # Errors
+/// `INVALID_ARGUMENTS` naming the path.
+pub(crate) fn parse<T: DeserializeOwned>(op: &Op, arguments: Map<String, Value>) -> Result<T, ToolError> {
+    serde_path_to_error::deserialize(Value::Object(arguments)).map_err(|error| {
+        let path = error.path().to_string();
+        let segments = if path == "." { Vec::new() } else { path.split('.').map(Value::from).collect() };
+        let problem = Problem {
+            path: segments,
+            slug: "value_error",
+            // serde's own text may echo the value; the path says enough.
+            message: "does not have the expected form".to_owned(),
+        };
+        invalid(op.name, &[problem])
+    })
+}
+
+fn invalid(tool: &str, problems: &[Problem]) -> ToolError {
+    let clauses: Vec<String> = problems
+        .iter()
+        .map(|problem| {
+            let path = dotted(&problem.path);
+            match (problem.slug, path.is_empty()) {
+                ("missing", _) => format!("missing required argument '{path}'"),
+                ("extra_forbidden", _) => format!("unknown argument '{path}'"),
+                (_, true) => problem.message.clone(),
+                (_, false) => format!("{path}: {}", problem.message),
+            }
+        })
+        .collect();
+    let errors: Vec<Value> =
+        problems.iter().map(|p| json!({ "path": p.path, "type": p.slug, "message": p.message })).collect();
+    let message = format!("Tool '{tool}' received invalid arguments: {}", clauses.join("; "));
+    ToolError::new(Kind::Input, message).code("INVALID_ARGUMENTS").detail("errors", errors)
+}
+
+fn dotted(path: &[Value]) -> String {
+    path.iter()
+        .map(|segment| segment.as_str().map_or_else(|| segment.to_string(), str::to_owned))
+        .collect::<Vec<_>>()
+        .join(".")
+}
+
+/// The JSON types a schema accepts, by name; empty means anything.
+fn types(schema: &Value) -> Vec<&str> {
+    match schema.get("type") {
+        Some(Value::String(one)) => vec![one],
+        Some(Value::Array(list)) => list.iter().filter_map(Value::as_str).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn coerce(value: Value, schema: &Value, path: &mut Vec<Value>, problems: &mut Vec<Problem>) -> Value {
+    if let Some(arms) = schema.get("anyOf").or_else(|| schema.get("oneOf")).and_then(Value::as_array) {
+        return coerce_union(value, arms, path, problems);
+    }
+    if let Some(allowed) = schema.get("enum").and_then(Value::as_array) {
+        if allowed.contains(&value) {
+            return value;
+        }
+        let names: Vec<String> = allowed.iter().filter_map(Value::as_str).map(|s| format!("'{s}'")).collect();
+        problem(problems, path, "literal_error", &format!("must be one of {}", names.join(", ")));
+        return value;
+    }
+    if let Some(only) = schema.get("const") {
+        if *only != value {
+            let text = only.as_str().unwrap_or("the fixed value");
+            problem(problems, path, "literal_error", &format!("must be '{text}'"));
+        }
+        return value;
+    }
+    let types = types(schema);
+    if types.is_empty() {
+        return value;
+    }
+    if value.is_null() && types.contains(&"null") {
+        return value;
+    }
+    if types.contains(&"string") {
+        return match schema.get("format").and_then(Value::as_str) {
+            Some(format @ (ID | CHECKED_ID)) => coerce_id(value, format, path, problems),
+            _ if value.is_string() => value,
+            // A scalar union such as string|number keeps what it accepts.
+            _ if types.len() > 1 && accepts(&value, &types) => value,
+            _ => {
+                problem(problems, path, "string_type", "must be text");
+                value
+            }
+        };
+    }
+    let value = unpack_text(value, &types);
+    if types.len() > 1 && accepts(&value, &types) && !value.is_object() && !value.is_array() {
+        return value;
+    }
+    match types.iter().find(|t| **t != "null") {
+        Some(&"integer") => coerce_integer(value, path, problems),
+        Some(&"number") => coerce_number(value, path, problems),
+        Some(&"boolean") => coerce_boolean(value, path, problems),
+        Some(&"array") => coerce_array(value, schema, path, problems),
+        Some(&"object") => coerce_object(value, schema, path, problems),
+        _ => value,
+    }
+}
+
+fn accepts(value: &Value, types: &[&str]) -> bool {
+    let name = match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(n) if n.is_i64() || n.is_u64() => {
+            return types.contains(&"integer") || types.contains(&"number");
+        }
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    };
+    types.contains(&name)
+}
+
+/// Models send objects and lists as JSON text; where text is not accepted, it is read as JSON.
+fn unpack_text(value: Value, types: &[&str]) -> Value {
+    let Value::String(text) = &value else { return value };
+    match serde_json::from_str::<Value>(text) {
+        Ok(Value::Object(map)) if types.contains(&"object") => Value::Object(map),
+        Ok(Value::Array(list)) if types.contains(&"array") => Value::Array(list),
+        Ok(Value::Null) if types.contains(&"null") => Value::Null,
+        _ => value,
+    }
+}
+
+/// Tries each arm; the first without problems wins, else the problems of the first arm that is not null.
+fn coerce_union(value: Value, arms: &[Value], path: &mut Vec<Value>, problems: &mut Vec<Problem>) -> Value {
+    let takes_text = arms.iter().any(|arm| {
+        types(arm).contains(&"string")
+            || arm.get("enum").is_some()
+            || types(arm).is_empty() && arm.get("anyOf").is_none()
+    });
+    if value.is_null() && arms.iter().any(|arm| types(arm).contains(&"null")) {
+        return value;
+    }
+    let value = if takes_text { value } else { unpack_text(value, &["object", "array", "null"]) };
+    if value.is_null() && arms.iter().any(|arm| types(arm).contains(&"null")) {
+        return value;
+    }
+    let mut first: Option<Vec<Problem>> = None;
+    for arm in arms {
+        if types(arm) == ["null"] {
+            continue;
+        }
+        let mut own = Vec::new();
+        let coerced = coerce(value.clone(), arm, path, &mut own);
+        if own.is_empty() {
+            return coerced;
+        }
+        first.get_or_insert(own);
+    }
+    problems.extend(first.unwrap_or_default());
+    value
+}
+
+fn coerce_id(value: Value, format: &str, path: &mut [Value], problems: &mut Vec<Problem>) -> Value {
+    let id = match &value {
+        Value::String(text) => pipefy::Id::new(text).ok(),
+        Value::Number(number) if number.is_i64() || number.is_u64() => pipefy::Id::new(number.to_string()).ok(),
+        _ => None,
+    };
+    match id {
+        Some(id) if format == CHECKED_ID && !id.is_checked() => {
+            problem(problems, path, "value_error", "must be a positive integer or a non-empty ID");
+            value
+        }
+        Some(id) => Value::String(id.into()),
+        None => {
+            problem(problems, path, "value_error", "must be a non-blank ID (text or a whole number)");
+            value
+        }
+    }
+}
+
+fn coerce_integer(value: Value, path: &mut [Value], problems: &mut Vec<Problem>) -> Value {
+    let (slug, reason) = match &value {
+        Value::Number(number) if number.is_i64() || number.is_u64() => return value,
+        Value::Number(number) => match number.as_f64().and_then(whole) {
+            Some(whole) => return whole.into(),
+            None => ("int_from_float", "must be a whole number"),
+        },
+        Value::String(text) => {
+            let text = text.trim();
+            match text
+                .parse::<i64>()
+                .ok()
+                .or_else(|| text.strip_suffix(".0").or_else(|| text.strip_suffix('.')).and_then(|t| t.parse().ok()))
+            {
+                Some(number) => return number.into(),
+                None => ("int_parsing", "must be a whole number"),
+            }
+        }
+        _ => ("int_type", "must be a whole number"),
+    };
+    problem(problems, path, slug, reason);
+    value
+}
+
+fn whole(number: f64) -> Option<i64> {
+    // Beyond 2^53 a float no longer names one integer.
+    (number.fract() == 0.0 && number.abs() <= 9_007_199_254_740_992.0).then_some(number as i64)
+}
+
+fn coerce_number(value: Value, path: &mut [Value], problems: &mut Vec<Problem>) -> Value {
+    let (slug, reason) = match &value {
+        Value::Number(_) => return value,
+        Value::String(text) => match text.trim().parse::<f64>().ok().filter(|f| f.is_finite()) {
+            Some(number) => return number.into(),
+            None => ("float_parsing", "must be a number"),
+        },
+        _ => ("float_type", "must be a number"),
+    };
+    problem(problems, path, slug, reason);
+    value
+}
+
+fn coerce_boolean(value: Value, path: &mut [Value], problems: &mut Vec<Problem>) -> Value {
+    let word = match &value {
+        Value::Bool(_) => return value,
+        Value::Number(number) => number.as_f64().map(|n| {
+            if n == 1.0 {
+                "1"
+            } else if n == 0.0 {
+                "0"
+            } else {
+                ""
+            }
+            .to_owned()
+        }),
+        Value::String(text) => Some(text.trim().to_ascii_lowercase()),
+        _ => None,
+    };
+    match word.as_deref() {
+        Some("1" | "true" | "t" | "yes" | "y" | "on") => true.into(),
+        Some("0" | "false" | "f" | "no" | "n" | "off") => false.into(),
+        Some(_) => {
+            problem(problems, path, "bool_parsing", "must be true or false");
+            value
+        }
+        None => {
+            problem(problems, path, "bool_type", "must be true or false");
+            value
+        }
+    }
+}
+
+fn coerce_array(value: Value, schema: &Value, path: &mut Vec<Value>, problems: &mut Vec<Problem>) -> Value {
+    let Value::Array(list) = value else {
+        problem(problems, path, "list_type", "must be a list");
+        return value;
+    };
+    let Some(items) = schema.get("items") else {
+        return Value::Array(list);
+    };
+    list.into_iter()
+        .enumerate()
+        .map(|(index, item)| {
+            path.push(index.into());
+            let item = coerce(item, items, path, problems);
+            path.pop();
+            item
+        })
+        .collect()
+}
+
+fn coerce_object(value: Value, schema: &Value, path: &mut Vec<Value>, problems: &mut Vec<Problem>) -> Value {
+    let Value::Object(mut map) = value else {
+        problem(problems, path, "dict_type", "must be an object");
+        return value;
+    };
+    let none = Map::new();
+    let properties = schema.get("properties").and_then(Value::as_object).unwrap_or(&none);
+    let required = schema.get("required").and_then(Value::as_array);
+    let mut out = Map::new();
+    for (name, property) in properties {
+        path.push(name.as_str().into());
+        match map.remove(name) {
+            Some(value) => {
+                let value = coerce(value, property, path, problems);
+                out.insert(name.clone(), value);
+            }
+            None if required.is_some_and(|r| r.iter().any(|n| n == name)) => {
+                problem(problems, path, "missing", "is required");
+            }
+            None => {}
+        }
+        path.pop();
+    }
+    match schema.get("additionalProperties") {
+        Some(Value::Bool(false)) => {
+            for name in map.keys() {
+                path.push(name.as_str().into());
+                problem(problems, path, "extra_forbidden", "is not a known argument");
+                path.pop();
+            }
+        }
+        Some(Value::Bool(true)) => out.extend(map),
+        Some(each) if each.is_object() => {
+            for (name, value) in map {
+                path.push(name.as_str().into());
+                let value = coerce(value, each, path, problems);
+                path.pop();
+                out.insert(name, value);
+            }
+        }
+        // An object without any declared property is free-form; otherwise unknown arguments are ignored.
+        _ if properties.is_empty() => out.extend(map),
+        _ => {}
+    }
+    Value::Object(out)
+}
+
+fn problem(problems: &mut Vec<Problem>, path: &[Value], slug: &'static str, message: &str) {
+    problems.push(Problem { path: path.to_vec(), slug, message: message.to_owned() });
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+    use super::*;
+    use proptest::prelude::*;
+
+    #[derive(serde::Deserialize, JsonSchema)]
+    #[allow(dead_code, reason = "only the schema matters here")]
+    struct Sample {
+        /// An id.
+        card_id: CheckedId,
+        #[serde(default)]
+        pipe_id: Option<pipefy::Id>,
+        #[serde(default)]
+        title: Option<String>,
+        #[serde(default)]
+        flag: bool,
+        #[serde(default)]
+        first: Option<i64>,
+        #[serde(default)]
+        ids: Option<Vec<pipefy::Id>>,
+        #[serde(default)]
+        fields: Option<Map<String, Value>>,
+        #[serde(default)]
+        any: Value,
+    }
+
+    const OP: Op = Op::destructive("sample", crate::Domain::Workflow, crate::Shape::Raw).debug();
+
+    fn run(arguments: Value) -> Result<(Map<String, Value>, Options), ToolError> {
+        check(&OP, &schema_of::<Sample>(), arguments.as_object().unwrap().clone())
+    }
+
+    fn slugs(arguments: Value) -> Vec<(String, String)> {
+        let error = run(arguments).unwrap_err();
+        error.details["errors"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|e| (dotted(e["path"].as_array().unwrap()), e["type"].as_str().unwrap().to_owned()))
+            .collect()
+    }
+
+    #[test]
+    fn harmless_forms_are_coerced() {
+        let (arguments, options) = run(json!({
+            "card_id": 7, "pipe_id": " Yr5 ", "title": "null", "flag": "YES", "first": "10", "ids": "[1, \"2\"]",
+            "fields": "{\"a\":1}", "any": "[1]", "debug": 1, "confirm": "true", "confirmation_token": "[1]", "unknown": 1,
+        }))
+        .unwrap();
+        assert_eq!(
+            Value::Object(arguments),
+            json!({"card_id": "7", "pipe_id": "Yr5", "title": "null", "flag": true, "first": 10, "ids": ["1", "2"],
+                   "fields": {"a": 1}, "any": "[1]"})
+        );
+        assert!(options.debug && options.confirm);
+        assert_eq!(options.confirmation_token.as_deref(), Some("[1]"));
+        for first in [json!(2.0), json!(" 2 "), json!("2.0")] {
+            assert_eq!(run(json!({"card_id": "1", "first": first})).unwrap().0["first"], json!(2));
+        }
+    }
+
+    #[test]
+    fn every_problem_is_reported_with_path_and_kind_and_no_value() {
+        let error = run(json!({
+            "card_id": "0", "flag": "maybe-secret", "first": 1.5, "ids": ["1", true], "fields": [], "title": 5
+        }))
+        .unwrap_err();
+        assert!(!error.message.contains("secret"));
+        assert!(error.message.starts_with("Tool 'sample' received invalid arguments: "));
+        assert_eq!(
+            slugs(
+                json!({"card_id": "-5", "flag": "maybe", "first": 1.5, "ids": ["1", true], "fields": [], "title": 5})
+            ),
+            [
+                ("card_id", "value_error"),
+                ("title", "string_type"),
+                ("flag", "bool_parsing"),
+                ("first", "int_from_float"),
+                ("ids.1", "value_error"),
+                ("fields", "dict_type"),
+            ]
+            .map(|(a, b)| (a.to_owned(), b.to_owned()))
+        );
+        assert_eq!(slugs(json!({})), [("card_id".to_owned(), "missing".to_owned())]);
+        for (bad, slug) in [(json!("x"), "int_parsing"), (json!(true), "int_type"), (json!({}), "int_type")] {
+            assert_eq!(slugs(json!({"card_id": "1", "first": bad})), [("first".to_owned(), slug.to_owned())]);
+        }
+        for bad in [json!(true), json!(1.5), json!(" "), json!(null), json!([]), json!({})] {
+            assert_eq!(slugs(json!({"card_id": bad})), [("card_id".to_owned(), "value_error".to_owned())]);
+        }
+    }
+
+    #[test]
+    fn the_published_schema_has_no_marks_and_the_shared_options() {
+        let schema = published(&OP, &schema_of::<Sample>());
+        insta::assert_json_snapshot!(schema);
+    }
+
+    fn json_value() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            any::<f64>().prop_map(Value::from),
+            "\\PC{0,20}".prop_map(Value::from),
+        ];
+        leaf.prop_recursive(3, 20, 5, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
+                prop::collection::hash_map("[a-z_]{0,8}", inner, 0..5)
+                    .prop_map(|m| Value::Object(m.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_accepted_can_be_read_and_nothing_panics(
+            card in json_value(), pipe in json_value(), title in json_value(), flag in json_value(),
+            first in json_value(), ids in json_value(), fields in json_value(), any in json_value(),
+        ) {
+            let arguments = json!({"card_id": card, "pipe_id": pipe, "title": title, "flag": flag, "first": first,
+                                   "ids": ids, "fields": fields, "any": any});
+            if let Ok((checked, _)) = run(arguments) {
+                prop_assert!(parse::<Sample>(&OP, checked).is_ok());
+            }
+        }
+    }
+}

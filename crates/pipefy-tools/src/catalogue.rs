@@ -1,0 +1,103 @@
+//! The catalogue: every capability by name, prepared once.
+
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+use serde_json::{Map, Value, json};
+
+use crate::arguments;
+use crate::call::Call;
+use crate::capability::Row;
+use crate::error::ToolError;
+use crate::op::Op;
+use crate::outcome::Outcome;
+use crate::paging;
+
+/// One capability, ready to be listed and called.
+#[derive(Debug)]
+pub struct Tool {
+    row: &'static Row,
+    schema: OnceLock<Value>,
+}
+
+impl Tool {
+    const fn new(row: &'static Row) -> Self {
+        Self { row, schema: OnceLock::new() }
+    }
+
+    /// Its operation.
+    pub fn op(&self) -> &'static Op {
+        self.row.op
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &'static str {
+        self.row.op.name
+    }
+
+    fn schema(&self) -> &Value {
+        self.schema.get_or_init(|| (self.row.schema)())
+    }
+
+    /// What it does, for people and models: the doc comment of its arguments.
+    pub fn description(&self) -> &str {
+        self.schema().get("description").and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// The JSON schema of its arguments, shared options included.
+    pub fn input_schema(&self) -> Value {
+        arguments::published(self.row.op, self.schema())
+    }
+
+    /// The JSON schema of its result in `tools/list`; `None` for the tools that have none there.
+    pub fn output_schema(&self) -> Option<Value> {
+        self.row.op.output_schema.then(|| json!({ "type": "object", "additionalProperties": true }))
+    }
+
+    /// Checks the arguments and runs it. `call.options` and `call.op` are set here.
+    ///
+    /// # Errors
+    /// Invalid arguments, or whatever the capability says.
+    pub async fn call(&self, arguments: Map<String, Value>, mut call: Call<'_>) -> Result<Outcome, ToolError> {
+        let (arguments, options) = arguments::check(self.row.op, self.schema(), arguments)?;
+        let all = options.all;
+        call.options = options;
+        call.op = Some(self.row.op);
+        match self.row.op.paging {
+            Some(paging) if all => paging::all(self.row, paging, arguments, &call).await,
+            _ => (self.row.run)(arguments, &call).await,
+        }
+    }
+}
+
+/// All capabilities, in registration order.
+#[derive(Debug)]
+pub struct Catalogue {
+    tools: Vec<Tool>,
+    by_name: HashMap<&'static str, usize>,
+}
+
+impl Catalogue {
+    /// Prepares the catalogue; schemas are made on first use.
+    pub fn new() -> Self {
+        let tools: Vec<Tool> = crate::tools::DOMAINS.iter().flat_map(|rows| rows.iter()).map(Tool::new).collect();
+        let by_name = tools.iter().enumerate().map(|(index, tool)| (tool.name(), index)).collect();
+        Self { tools, by_name }
+    }
+
+    /// All tools.
+    pub fn tools(&self) -> &[Tool] {
+        &self.tools
+    }
+
+    /// One tool by name.
+    pub fn get(&self, name: &str) -> Option<&Tool> {
+        self.by_name.get(name).and_then(|index| self.tools.get(*index))
+    }
+}
+
+impl Default for Catalogue {
+    fn default() -> Self {
+        Self::new()
+    }
+}

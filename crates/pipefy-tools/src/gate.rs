@@ -1,0 +1,127 @@
+//! The gate between plan and act. Every way in (a tool, the generic runner, a command) passes it.
+
+use serde_json::{Map, Value, json};
+
+use crate::arguments;
+use crate::call::{Act, Approval, Call};
+use crate::capability::{Verification, Write};
+use crate::confirm::{self, Refusal};
+use crate::error::{Kind, ToolError};
+use crate::op::Class;
+use crate::outcome::Outcome;
+use crate::plan::{Confirmation, Plan};
+
+/// Plans, checks what this server permits, previews or asks, acts, and reads back when asked to.
+pub(crate) async fn pass<T: Write>(arguments: Map<String, Value>, call: &Call<'_>) -> Result<Outcome, ToolError> {
+    let op = &T::OP;
+    if call.policy.read_only && op.class != Class::ByInput {
+        return Err(read_only(op.name));
+    }
+    let plan = arguments::parse::<T>(op, arguments)?.plan(call).await?;
+    if call.options.dry_run {
+        return Ok(dry_run(&plan));
+    }
+    if !plan.steps.is_empty() && call.policy.read_only {
+        return Err(read_only(op.name));
+    }
+    if let Some(confirmation) = &plan.confirm
+        && let Some(preview) = approve::<T>(&plan, confirmation, call).await?
+    {
+        return Ok(preview);
+    }
+    let outcome = T::act(&plan, &Act::after_the_gate(call)).await?;
+    if !call.options.verify {
+        return Ok(outcome);
+    }
+    let verification = T::verify(&plan, &outcome, call)
+        .await
+        .unwrap_or_else(|| Verification::unknown("this tool has nothing to read back"));
+    Ok(outcome.extra("verification", json!({ "verified": verification.verified, "note": verification.note })))
+}
+
+fn read_only(tool: &str) -> ToolError {
+    ToolError::new(Kind::Refused, format!("{tool} would change data, and this server is read-only. Nothing was sent."))
+        .code("READ_ONLY")
+}
+
+fn dry_run<K>(plan: &Plan<K>) -> Outcome {
+    let mut payload = Map::new();
+    payload.insert("success".to_owned(), true.into());
+    payload.insert("dry_run".to_owned(), true.into());
+    payload.insert(
+        "message".to_owned(),
+        "Nothing was sent. These steps would be taken, in this order; values marked $unknown come from earlier answers."
+            .into(),
+    );
+    payload.insert("steps".to_owned(), plan.shown_steps());
+    if let Some(before) = &plan.before {
+        payload.insert("before".to_owned(), before.clone());
+    }
+    if let Some(confirmation) = &plan.confirm {
+        payload.insert("needs_confirmation".to_owned(), true.into());
+        payload.insert("resource".to_owned(), confirmation.resource.clone().into());
+    }
+    Outcome::whole(payload)
+}
+
+/// `None`: approved. `Some`: the preview to show instead.
+async fn approve<T: Write>(
+    plan: &Plan<T::Keep>,
+    confirmation: &Confirmation,
+    call: &Call<'_>,
+) -> Result<Option<Outcome>, ToolError> {
+    match &call.approval {
+        Approval::Person(person) => {
+            person.confirm(confirmation.verb, &confirmation.resource)?;
+            Ok(None)
+        }
+        Approval::Token { key, now } => {
+            let tool = T::OP.name;
+            let refusal = if call.options.confirm {
+                let token = call.options.confirmation_token.as_deref();
+                match confirm::verify(key, tool, &confirmation.identity, token, *now) {
+                    Ok(()) => return Ok(None),
+                    Err(refusal) => Some(refusal),
+                }
+            } else {
+                None
+            };
+            let token = confirm::mint(key, tool, &confirmation.identity, *now);
+            let dependents = T::dependents(plan, call).await;
+            Ok(Some(preview(confirmation, refusal, token, dependents)))
+        }
+    }
+}
+
+fn preview(
+    confirmation: &Confirmation,
+    refusal: Option<Refusal>,
+    token: String,
+    dependents: Option<Map<String, Value>>,
+) -> Outcome {
+    let resource = &confirmation.resource;
+    let mut message = match &confirmation.sentence {
+        Some(sentence) => sentence.clone(),
+        None => format!("\u{26a0}\u{fe0f} Deleting {resource} is permanent and cannot be undone."),
+    };
+    message.push_str(match refusal {
+        None => "",
+        Some(Refusal::Missing) => " A confirmation_token is missing.",
+        Some(Refusal::InvalidOrExpired) => " The confirmation_token is invalid or has expired.",
+        Some(Refusal::Mismatch) => " The confirmation_token belongs to another tool or resource.",
+    });
+    message.push_str(" Show this preview to the user and get explicit approval. Then call again with confirm=True and confirmation_token=\"");
+    message.push_str(&token);
+    message.push_str("\".");
+    let mut payload = Map::new();
+    payload.insert("success".to_owned(), false.into());
+    payload.insert("requires_confirmation".to_owned(), true.into());
+    payload.insert("resource".to_owned(), resource.clone().into());
+    payload.insert("confirmation_token".to_owned(), token.into());
+    payload.insert("message".to_owned(), message.into());
+    payload.extend(confirmation.extra.clone());
+    if let Some(dependents) = dependents.filter(|d| !d.is_empty()) {
+        payload.insert("dependents".to_owned(), dependents.into());
+    }
+    Outcome::whole(payload)
+}

@@ -1,0 +1,31 @@
+use pipefy::{cards, documents};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::{Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Read, Shape, ToolError};
+
+/// Reads one card: title, pipe, current phase and, on request, its field values.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct GetCard {
+    card_id: CheckedId,
+    /// Also return field names and values.
+    #[serde(default)]
+    include_fields: bool,
+}
+
+impl Read for GetCard {
+    const OP: Op = Op::read("get_card", Domain::Workflow, Shape::Raw)
+        .personas(&[Persona::Auditor, Persona::Manager, Persona::Operator, Persona::Requester])
+        .debug()
+        .no_output_schema()
+        .touches(&[IdArg::new("card_id", IdKind::Card)])
+        .selects(&documents::cards::GET_CARD, "card");
+
+    async fn read(self, call: &Call<'_>) -> Result<Outcome, ToolError> {
+        let data = call
+            .query(cards::get_card(&self.card_id, self.include_fields))
+            .await
+            .map_err(|e| Explain::doing("load card").about("card", &self.card_id).map(call, e))?;
+        Ok(Outcome::new(data))
+    }
+}

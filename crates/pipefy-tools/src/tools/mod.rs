@@ -1,0 +1,11 @@
+//! The capabilities by noun, one file per tool.
+
+mod cards;
+mod organizations;
+mod pipes;
+mod shared;
+
+use crate::capability::Row;
+
+/// Every row, in registration order.
+pub(crate) static DOMAINS: &[&[Row]] = &[cards::ROWS, pipes::ROWS, organizations::ROWS];

@@ -1,0 +1,73 @@
+//! Cards. Root fields `card`, `cards`, `createCard`, `updateCard`, `updateFieldsValues`, `updateCardField`,
+//! `moveCardToPhase`, `deleteCard` of the public endpoint.
+
+use serde_json::{Map, Value};
+
+use crate::document::documents::cards as documents;
+use crate::operation::{Mutation, Query};
+
+/// One card: id, uuid, title, pipe, current phase and, with `include_fields`, its field names and values.
+pub fn get_card(card_id: &str, include_fields: bool) -> Query {
+    Query::new(&documents::GET_CARD)
+        .var("card_id", card_id)
+        .var("includeFields", include_fields)
+}
+
+/// Cards of a pipe, one page: `edges{node}` and `pageInfo`. Pipefy gives at most 50 a page, whatever `first` says.
+/// `search` takes the keys of the schema's `CardSearch`; `{}` finds all.
+pub fn get_cards(
+    pipe_id: &str,
+    search: &Map<String, Value>,
+    include_fields: bool,
+    first: Option<i64>,
+    after: Option<&str>,
+) -> Query {
+    Query::new(&documents::GET_CARDS)
+        .var("pipe_id", pipe_id)
+        .var("search", search)
+        .var("includeFields", include_fields)
+        .var_opt("first", first)
+        .var_opt("after", after)
+}
+
+/// Creates a card; `input` takes the keys of the schema's `CreateCardInput`.
+pub fn create_card(input: Map<String, Value>) -> Mutation {
+    Mutation::new(&documents::CREATE_CARD).input(input)
+}
+
+/// Changes attributes of a card; `input` takes the keys of `UpdateCardInput`.
+pub fn update_card(input: Map<String, Value>) -> Mutation {
+    Mutation::new(&documents::UPDATE_CARD).input(input)
+}
+
+/// Changes up to 30 field values of a card (field report B16); `values` are the schema's `values` entries.
+pub fn update_fields_values(card_id: &str, values: Vec<Value>) -> Mutation {
+    let mut input = Map::new();
+    input.insert("nodeId".to_owned(), card_id.into());
+    input.insert("values".to_owned(), values.into());
+    Mutation::new(&documents::UPDATE_FIELDS_VALUES).input(input)
+}
+
+/// Replaces the value of one field.
+pub fn update_card_field(card_id: &str, field_id: &str, new_value: Value) -> Mutation {
+    let mut input = Map::new();
+    input.insert("card_id".to_owned(), card_id.into());
+    input.insert("field_id".to_owned(), field_id.into());
+    input.insert("new_value".to_owned(), new_value);
+    Mutation::new(&documents::UPDATE_CARD_FIELD).input(input)
+}
+
+/// Moves a card to another phase of its pipe.
+pub fn move_card_to_phase(card_id: &str, phase_id: &str) -> Mutation {
+    let mut input = Map::new();
+    input.insert("card_id".to_owned(), card_id.into());
+    input.insert("destination_phase_id".to_owned(), phase_id.into());
+    Mutation::new(&documents::MOVE_CARD_TO_PHASE).input(input)
+}
+
+/// Deletes a card for good.
+pub fn delete_card(card_id: &str) -> Mutation {
+    let mut input = Map::new();
+    input.insert("id".to_owned(), card_id.into());
+    Mutation::new(&documents::DELETE_CARD).input(input)
+}

@@ -1,0 +1,201 @@
+//! A session: operations under exactly one identity.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::budget::Budget;
+use crate::document::{EndpointKind, OperationKind};
+use crate::engine::{EngineError, PipefyEngine};
+use crate::credential::Credential;
+use crate::error::Error;
+use crate::executor::GraphqlExecutor;
+use crate::operation::{Mutation, Operation, Query};
+use crate::response::{Data, GraphqlResponse};
+use crate::settings::PipefySettings;
+use crate::telemetry::Surface;
+use crate::transfer::Transfer;
+
+/// A session bound to one identity for its whole life. Cheap to clone.
+///
+/// ```compile_fail
+/// # fn f(mut client: pipefy::PipefyClient, other: pipefy::Credential) {
+/// client.credential = other; // an identity cannot be changed
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct PipefyClient {
+    public: Arc<dyn GraphqlExecutor>,
+    interfaces: Arc<dyn GraphqlExecutor>,
+    internal: Arc<dyn GraphqlExecutor>,
+    transfer: Transfer,
+}
+
+impl PipefyClient {
+    /// A session over executors that are already bound to an identity; the one place where a session is wired.
+    pub fn from_executors(
+        public: Arc<dyn GraphqlExecutor>,
+        interfaces: Arc<dyn GraphqlExecutor>,
+        internal: Arc<dyn GraphqlExecutor>,
+        transfer: Transfer,
+    ) -> Self {
+        Self {
+            public,
+            interfaces,
+            internal,
+            transfer,
+        }
+    }
+
+    /// An engine of its own and one session on it, for programs that act as one identity.
+    ///
+    /// # Errors
+    /// See [`PipefyEngine::build`].
+    pub fn connect(settings: &PipefySettings, credential: Credential) -> Result<Self, EngineError> {
+        Ok(PipefyEngine::build(settings, Surface::Sdk, None)?.session(credential))
+    }
+
+    /// Files: storage uploads and guarded downloads. They carry no identity.
+    pub fn transfer(&self) -> &Transfer {
+        &self.transfer
+    }
+
+    /// Runs an operation and gives data and errors together.
+    ///
+    /// # Errors
+    /// See [`crate::GraphqlEndpoint::execute`].
+    pub async fn execute(&self, operation: &Operation, budget: &Budget) -> Result<GraphqlResponse, Error> {
+        let executor = match operation.document.endpoint() {
+            EndpointKind::Public => &self.public,
+            EndpointKind::Interfaces => &self.interfaces,
+            EndpointKind::Internal => &self.internal,
+        };
+        executor.execute(operation, budget).await
+    }
+
+    /// Runs an operation; any GraphQL error is a failure.
+    ///
+    /// # Errors
+    /// As [`Self::execute`], and [`Error::Graphql`] for partial data.
+    pub async fn execute_query(&self, operation: &Operation, budget: &Budget) -> Result<Data, Error> {
+        let endpoint = operation.document.endpoint();
+        let response = self.execute(operation, budget).await?;
+        match response.data {
+            Some(data) if response.errors.is_empty() => Ok(data),
+            _ => Err(Error::Graphql {
+                endpoint,
+                errors: response.errors,
+                status: response.status,
+            }),
+        }
+    }
+
+    /// Reads. A root field that is null without an error is left to the caller.
+    ///
+    /// # Errors
+    /// As [`Self::execute_query`].
+    pub async fn query(&self, query: &Query, budget: &Budget) -> Result<Data, Error> {
+        self.execute_query(query.operation(), budget).await
+    }
+
+    /// Writes, once. The answer must prove the change: every root field present, none with `success: false`.
+    ///
+    /// # Errors
+    /// As [`Self::execute_query`], [`Error::NoPayload`] and [`Error::Declined`].
+    pub async fn mutate(&self, mutation: &Mutation, budget: &Budget) -> Result<Data, Error> {
+        let data = self.execute_query(mutation.operation(), budget).await?;
+        prove(&data)?;
+        Ok(data)
+    }
+}
+
+impl std::fmt::Debug for PipefyClient {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("PipefyClient(one identity)")
+    }
+}
+
+/// Checks that a mutation's answer proves the change (field reports A23, C26).
+///
+/// # Errors
+/// [`Error::NoPayload`] for a null or missing root field, [`Error::Declined`] for `success: false`.
+pub fn prove(data: &Data) -> Result<(), Error> {
+    let kind = OperationKind::Mutation;
+    let value = data.value();
+    let Some(roots) = value.as_object().filter(|o| !o.is_empty()) else {
+        return Err(Error::NoPayload {
+            field: "data".to_owned(),
+            kind,
+        });
+    };
+    for (field, payload) in roots {
+        if payload.is_null() {
+            return Err(Error::NoPayload {
+                field: field.clone(),
+                kind,
+            });
+        }
+        if payload.get("success").and_then(Value::as_bool) == Some(false) {
+            return Err(Error::Declined {
+                field: field.clone(),
+                messages: payload_reasons(payload),
+                payload: payload.clone(),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// The reasons a payload gives in `errors` or `userErrors` (field report B16).
+fn payload_reasons(payload: &Value) -> Vec<String> {
+    ["userErrors", "errors"]
+        .iter()
+        .filter_map(|key| payload.get(key))
+        .flat_map(|list| match list {
+            Value::Array(items) => items.clone(),
+            Value::Null => Vec::new(),
+            one => vec![one.clone()],
+        })
+        .filter_map(|item| match &item {
+            Value::String(text) => Some(text.clone()),
+            Value::Object(object) => {
+                let message = object.get("message").and_then(Value::as_str)?;
+                Some(match object.get("field").and_then(Value::as_str) {
+                    Some(field) => format!("{field}: {message}"),
+                    None => message.to_owned(),
+                })
+            }
+            _ => None,
+        })
+        .filter(|text| !text.trim().is_empty())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn only_an_answer_that_proves_the_change_counts() {
+        for (answer, proven) in [
+            (json!({"deleteCard": {"success": true}}), true),
+            (json!({"createCard": {"card": {"id": "1"}}}), true),
+            (json!({"deleteCard": null}), false),
+            (json!({"deleteCard": {"success": false}}), false),
+            (json!({"a": {"success": true}, "b": {"success": false}}), false),
+            (json!({"a": {"success": true}, "b": null}), false),
+            (json!({}), false),
+        ] {
+            assert_eq!(prove(&Data::from_value(&answer)).is_ok(), proven, "{answer}");
+        }
+    }
+
+    #[test]
+    fn the_reasons_of_a_refusal_reach_the_message() {
+        let answer = json!({"updateFieldsValues": {"success": false, "userErrors": [{"field": "x", "message": "bad"}, "other"]}});
+        let error = prove(&Data::from_value(&answer)).unwrap_err();
+        assert_eq!(error.to_string(), "Pipefy declined `updateFieldsValues`: x: bad; other");
+    }
+}

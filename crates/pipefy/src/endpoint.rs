@@ -1,0 +1,254 @@
+//! One GraphQL endpoint: where requests are sent, under the credential given with each call.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::{Bytes, BytesMut};
+use http::HeaderMap;
+use http::header::AUTHORIZATION;
+
+use crate::budget::{Budget, REQUEST_LIMIT};
+use crate::credential::{Bearer, Credential};
+use crate::document::{EndpointKind, OperationKind};
+use crate::error::Error;
+use crate::operation::Operation;
+use crate::response::{self, GraphqlResponse};
+use crate::retry;
+use crate::schema_cache::SchemaCache;
+
+/// Largest answer read, in bytes.
+pub const ANSWER_LIMIT: usize = 256 * 1024 * 1024;
+
+/// An endpoint without identity. Sending needs a [`Credential`] in the call:
+///
+/// ```compile_fail
+/// # async fn f(endpoint: pipefy::GraphqlEndpoint, operation: pipefy::Operation, budget: pipefy::Budget) {
+/// endpoint.execute(&operation, &budget).await; // no credential, no request
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct GraphqlEndpoint(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    kind: EndpointKind,
+    url: reqwest::Url,
+    http: reqwest::Client,
+    headers: HeaderMap,
+    schema: Option<SchemaCache>,
+}
+
+enum Attempt {
+    Done(GraphqlResponse),
+    /// A read may be sent again after a pause.
+    Passing { error: Error, asked: Option<Duration> },
+    Failed(Error),
+}
+
+impl GraphqlEndpoint {
+    pub(crate) fn new(
+        kind: EndpointKind,
+        url: reqwest::Url,
+        http: reqwest::Client,
+        headers: HeaderMap,
+        reuse_schema: bool,
+    ) -> Self {
+        Self(Arc::new(Inner {
+            kind,
+            url,
+            http,
+            headers,
+            schema: reuse_schema.then(SchemaCache::default),
+        }))
+    }
+
+    /// Which endpoint this is.
+    pub fn kind(&self) -> EndpointKind {
+        self.0.kind
+    }
+
+    /// Sends one operation under `credential` and gives data and errors together.
+    ///
+    /// Reads are repeated on 429, 502, 503, 504 and connection failures, with jittered pauses within the budget; a
+    /// mutation is sent at most once. A 401 renews the credential: a read is then repeated once, a mutation is not.
+    ///
+    /// # Errors
+    /// No GraphQL answer, fully null data, no bearer, deadline or cancellation. Partial data with errors is no error here.
+    pub async fn execute(
+        &self,
+        operation: &Operation,
+        credential: &Credential,
+        budget: &Budget,
+    ) -> Result<GraphqlResponse, Error> {
+        let kind = operation.document.kind();
+        if let Some(schema) = &self.0.schema {
+            schema.check(self, operation, credential, budget).await?;
+        }
+        let body = Bytes::from(operation.body());
+        let mut bearer = credential.bearer().await?;
+        let mut renewed = false;
+        let mut pauses = retry::pauses();
+        loop {
+            let (error, asked) = match self.attempt(kind, &body, &bearer, budget).await {
+                Attempt::Done(response) if response.is_unauthorized() => {
+                    let detail = response
+                        .errors
+                        .first()
+                        .map_or_else(|| format!("HTTP {}", response.status), |e| e.message.clone());
+                    let another = if renewed { None } else { credential.renew(&bearer).await.ok().flatten() };
+                    match another {
+                        Some(another) if kind == OperationKind::Query => {
+                            bearer = another;
+                            renewed = true;
+                            continue;
+                        }
+                        another => {
+                            return Err(Error::Unauthorized {
+                                endpoint: self.0.kind,
+                                detail,
+                                errors: response.errors,
+                                renewed: another.is_some(),
+                            });
+                        }
+                    }
+                }
+                Attempt::Done(response) => return self.judge(kind, response),
+                Attempt::Failed(error) => return Err(error),
+                Attempt::Passing { error, asked } => (error, asked),
+            };
+            // Only a read comes past here with anything left to try.
+            let Some(own) = pauses.next().filter(|_| kind == OperationKind::Query) else {
+                return Err(error);
+            };
+            let pause = retry::pause(own, asked);
+            if pause > retry::LONGEST_PAUSE || budget.remaining().is_some_and(|left| left <= pause) {
+                return Err(error);
+            }
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                () = budget.cancel().cancelled() => return Err(Error::Cancelled { sent: false, kind }),
+            }
+        }
+    }
+
+    fn judge(&self, kind: OperationKind, response: GraphqlResponse) -> Result<GraphqlResponse, Error> {
+        if response.data.is_some() {
+            return Ok(response);
+        }
+        if response.errors.is_empty() {
+            return Err(Error::Http {
+                endpoint: self.0.kind,
+                status: response.status,
+                detail: "the answer holds neither data nor errors".to_owned(),
+                kind,
+            });
+        }
+        Err(Error::Graphql {
+            endpoint: self.0.kind,
+            status: response.status,
+            errors: response.errors,
+        })
+    }
+
+    async fn attempt(&self, kind: OperationKind, body: &Bytes, bearer: &Bearer, budget: &Budget) -> Attempt {
+        let endpoint = self.0.kind;
+        let limit = budget.remaining().map_or(REQUEST_LIMIT, |left| left.min(REQUEST_LIMIT));
+        if budget.is_over() {
+            return Attempt::Failed(Error::Cancelled { sent: false, kind });
+        }
+        let end = Instant::now() + limit;
+        let mut headers = self.0.headers.clone();
+        headers.insert(AUTHORIZATION, bearer.header().clone());
+        let sending = self.0.http.post(self.0.url.clone()).headers(headers).body(body.clone()).send();
+        let answer = tokio::select! {
+            answer = tokio::time::timeout_at(end.into(), sending) => answer,
+            () = budget.cancel().cancelled() => return Attempt::Failed(Error::Cancelled { sent: true, kind }),
+        };
+        let mut answer = match answer {
+            Err(_) => return Attempt::Failed(Error::Timeout { endpoint, limit, kind }),
+            Ok(Err(error)) => {
+                let sent = !error.is_connect() && !error.is_builder();
+                let error = Error::Transport { endpoint, cause: cause(&error), sent, kind };
+                return Attempt::Passing { error, asked: None };
+            }
+            Ok(Ok(answer)) => answer,
+        };
+        let status = answer.status().as_u16();
+        let asked = retry::retry_after(answer.headers());
+        let mut bytes = BytesMut::with_capacity(
+            answer.content_length().and_then(|n| usize::try_from(n).ok()).unwrap_or(0).min(1 << 20),
+        );
+        loop {
+            let chunk = tokio::select! {
+                chunk = tokio::time::timeout_at(end.into(), answer.chunk()) => chunk,
+                () = budget.cancel().cancelled() => return Attempt::Failed(Error::Cancelled { sent: true, kind }),
+            };
+            match chunk {
+                Err(_) => return Attempt::Failed(Error::Timeout { endpoint, limit, kind }),
+                Ok(Err(error)) => {
+                    let error = Error::Transport { endpoint, cause: cause(&error), sent: true, kind };
+                    return Attempt::Passing { error, asked };
+                }
+                Ok(Ok(None)) => break,
+                Ok(Ok(Some(chunk))) => {
+                    if bytes.len() + chunk.len() > ANSWER_LIMIT {
+                        return Attempt::Failed(Error::TooLarge { endpoint, limit: ANSWER_LIMIT });
+                    }
+                    bytes.extend_from_slice(&chunk);
+                }
+            }
+        }
+        let bytes = bytes.freeze();
+        let response = GraphqlResponse::parse(status, &bytes);
+        if retry::is_passing(status) || response.as_ref().is_some_and(|r| r.is_throttled() && r.data.is_none()) {
+            let error = if status == 429 || response.as_ref().is_some_and(GraphqlResponse::is_throttled) {
+                Error::RateLimited {
+                    endpoint,
+                    status,
+                    retry_after_s: asked.map_or(1, |a| a.as_secs().max(1)),
+                    kind,
+                }
+            } else {
+                Error::Http { endpoint, status, detail: detail(status, response.as_ref(), &bytes), kind }
+            };
+            return Attempt::Passing { error, asked };
+        }
+        match response {
+            Some(response) => Attempt::Done(response),
+            None if status == 401 => Attempt::Done(GraphqlResponse { data: None, errors: Vec::new(), status }),
+            None => Attempt::Failed(Error::Http { endpoint, status, detail: detail(status, None, &bytes), kind }),
+        }
+    }
+}
+
+/// A short reason for an HTTP answer that is not GraphQL.
+fn detail(status: u16, response: Option<&GraphqlResponse>, body: &Bytes) -> String {
+    if let Some(error) = response.and_then(|r| r.errors.first()) {
+        return error.message.clone();
+    }
+    let text = std::str::from_utf8(body).unwrap_or_default().trim();
+    if text.is_empty() {
+        return "the answer is empty".to_owned();
+    }
+    if response::looks_like_html(text) {
+        return response::HTML.to_owned();
+    }
+    if (300..400).contains(&status) {
+        return "it redirects elsewhere, which is not followed; check the base URL".to_owned();
+    }
+    response::clip(text, 200)
+}
+
+/// The innermost cause of a connection failure, which says more than the outermost and holds no URL.
+fn cause(error: &reqwest::Error) -> String {
+    let mut inner: &dyn std::error::Error = error;
+    while let Some(next) = inner.source() {
+        inner = next;
+    }
+    let text = inner.to_string();
+    if text.trim().is_empty() || text.contains("://") {
+        "the connection failed".to_owned()
+    } else {
+        response::clip(&text, 200)
+    }
+}
