@@ -199,7 +199,7 @@ mod tests {
     fn a_token_confirms_only_its_own_tool_things_key_and_time() {
         let key = ConfirmationKey::from_bytes(&[1; 32]);
         let identity = object(json!({"card_id": 42}));
-        let check = |key: &ConfirmationKey, tool: &str, identity: &Map<String, Value>, token, now| {
+        let check = |key: &ConfirmationKey, tool: &str, identity: &Map<String, Value>, token: Option<&str>, now| {
             verify(key, tool, identity, token, now)
         };
         assert_eq!(check(&key, "delete_card", &identity, Some(V1), NOW), Ok(()));
