@@ -160,11 +160,7 @@ fn understand(endpoint: EndpointKind, parsed: &ast::Document, may_mutate: bool) 
             Selection::Field(field) => Some(field.name.to_string()),
             _ => None,
         });
-        operations.push(WrittenOperation {
-            kind,
-            name: operation.name.as_ref().map(Name::to_string),
-            first_field,
-        });
+        operations.push(WrittenOperation { kind, name: operation.name.as_ref().map(Name::to_string), first_field });
         for field in roots(&operation.selection_set, &fragments) {
             let root = (kind, field.to_string());
             if !root_fields.contains(&root) {
@@ -304,5 +300,201 @@ fn skip_string(text: &str) -> &str {
             }
         }
         rest = after;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+    use super::*;
+    use proptest::prelude::*;
+
+    fn written(text: &str) -> Written {
+        read(EndpointKind::Public, text).unwrap_or_else(|error| panic!("{error}: {text}"))
+    }
+
+    fn refused(text: &str) -> WrittenError {
+        read(EndpointKind::Public, text).unwrap_err()
+    }
+
+    #[test]
+    fn a_document_is_a_mutation_wherever_the_mutation_stands() {
+        for (text, descriptor) in [
+            ("{me {id}}", None),
+            ("query Mutation {mutation {id}}", None),
+            ("query mutation {mutation}", None),
+            ("fragment mutation on Query {a} {...mutation}", None),
+            ("query A {a} query B($mutation: Int) {b(x: $mutation)}", None),
+            ("{a(x: \"} mutation {b}\")}", None),
+            ("# mutation {x}\n{a}", None),
+            ("{a(x: \"\"\" \\\"\"\" } mutation M {b} \"\"\")}", None),
+            ("mutation {deleteCard(input: {id: 1}) {success}}", Some("GraphQL mutation deleteCard")),
+            ("\u{feff}mutation Go {a}", Some("GraphQL mutation Go")),
+            ("  \t,,\r\n# hello\r mutation{x: realName}", Some("GraphQL mutation realName")),
+            ("mutation {...F} fragment F on Mutation {a}", Some("GraphQL mutation operation")),
+            ("query A {a} fragment F on T {b} mutation B {c}", Some("GraphQL mutation B")),
+            ("mutation {... on Mutation {a} b}", Some("GraphQL mutation b")),
+            ("query A {a}mutation{b}", Some("GraphQL mutation b")),
+            ("mutation,M{b}", Some("GraphQL mutation M")),
+            ("mutation# x\n{b}", Some("GraphQL mutation b")),
+            ("type T {a: Int} mutation {b}", Some("GraphQL mutation b")),
+        ] {
+            let written = written(text);
+            assert_eq!(written.descriptor().as_deref(), descriptor, "{text}");
+            assert_eq!(written.is_mutation(), descriptor.is_some(), "{text}");
+            assert_eq!(Outline::scan(text).may_mutate, descriptor.is_some(), "{text}");
+        }
+    }
+
+    #[test]
+    fn root_fields_follow_fragments_and_ignore_aliases() {
+        let written = written(
+            "query A {x: me {id} ...F ... {three}} mutation B {createCard(input: {}) {card {id}}} \
+             fragment F on Query {two ...G} fragment G on Query {four ...F me}",
+        );
+        use OperationKind::{Mutation, Query};
+        let expected = [(Query, "me"), (Query, "two"), (Query, "four"), (Query, "three"), (Mutation, "createCard")];
+        assert_eq!(written.root_fields, expected.map(|(kind, name)| (kind, name.to_owned())));
+        assert_eq!(written.operations.len(), 2);
+        assert_eq!(written.operations[1].name.as_deref(), Some("B"));
+    }
+
+    #[test]
+    fn what_cannot_be_sent_says_why() {
+        assert_eq!(refused(""), WrittenError::Blank);
+        assert_eq!(refused("\u{feff} ,\n# only a comment"), WrittenError::Blank);
+        assert_eq!(refused("fragment F on T {a}"), WrittenError::NoOperation);
+        assert_eq!(refused("type T {a: Int}"), WrittenError::NoOperation);
+        assert_eq!(refused("query {a} subscription {b}"), WrittenError::Subscription);
+        assert!(matches!(refused(&" ".repeat(SIZE_LIMIT + 1)), WrittenError::TooLarge { unit: "bytes", .. }));
+        assert!(matches!(
+            refused(&format!("{{{}}}", "a ".repeat(TOKEN_LIMIT))),
+            WrittenError::TooLarge { unit: "tokens", .. }
+        ));
+    }
+
+    #[test]
+    fn syntax_errors_name_the_place_and_do_not_repeat_the_text() {
+        for (text, line, column) in [("{a", 1, 3), ("query {\n  a(\n}", 3, 1), ("mutation {a", 1, 12), ("{a} }", 1, 5)]
+        {
+            let error = refused(text);
+            let WrittenError::Syntax { message, line: l, column: c } = &error else { panic!("{text}: {error}") };
+            assert_eq!((*l, *c), (line, column), "{text}: {message}");
+            assert!(!message.trim().is_empty());
+        }
+        let secret = "s3cr3t".repeat(200);
+        for text in [format!("{{a(x: \"{secret}"), format!("{{a ! {secret}}}"), format!("{secret} {{a}}")] {
+            let shown = refused(&text).to_string();
+            assert!(shown.chars().count() < 400, "{shown}");
+        }
+    }
+
+    #[test]
+    fn nesting_is_limited_before_anything_recurses() {
+        let nest = |n: usize, open: &str, close: &str| (open.repeat(n), close.repeat(n));
+        for depth in [1, 2, 50, NESTING_LIMIT] {
+            let (open, close) = nest(depth - 1, "{a", "}");
+            written(&format!("{open}{{a}}{close}"));
+            written(&format!("mutation {open}{{a}}{close}"));
+        }
+        // One level is the selection set around the argument.
+        let (open, close) = nest(NESTING_LIMIT - 1, "[", "]");
+        written(&format!("{{a(x: {open}{close})}}"));
+        let (open, close) = nest(NESTING_LIMIT - 1, "{y: ", "}");
+        written(&format!("{{a(x: {open}1{close})}}"));
+        let (open, close) = nest(NESTING_LIMIT, "[", "]");
+        written(&format!("query($x: {open}Int{close}) {{a(x: $x)}}"));
+        for (open, close) in [("{a", "}"), ("[", "]"), ("{", ""), ("[", ""), ("{a(x: {b: [", ""), ("(", "")] {
+            for n in [NESTING_LIMIT + 1, 400, 50_000] {
+                for head in ["", "mutation "] {
+                    let text = format!("{head}{}{}", open.repeat(n), close.repeat(n));
+                    let error = refused(&text);
+                    assert_eq!(error, WrittenError::TooNested { limit: NESTING_LIMIT }, "{open} {n}");
+                    assert!(error.to_string().contains("nested") && error.to_string().contains("nothing was sent"));
+                }
+            }
+        }
+        // Brackets in strings and comments do not count.
+        let brackets = "{[(".repeat(1000);
+        written(&format!("# {brackets}\n{{a(x: \"{brackets}\", y: \"\"\"{brackets}\"\"\")}}"));
+    }
+
+    #[test]
+    fn what_is_sent_is_what_was_read() {
+        let text = "query Q($a: [Int!]! = [1]) @d(x: 1) {n: a(s: \"q\\\"\\u00e9\\n\", b: \"\"\"block \"x\" \\\"\"\" \"\"\", e: RED, o: {k: null}) @include(if: true) {...F ... on T {c}}} fragment F on T @e {d}";
+        let first = written(text);
+        let again = written(first.document.text());
+        assert_eq!(first.document.text(), again.document.text());
+        assert_eq!(first.operations, again.operations);
+        let tree = |t: &str| ast::Document::parse(t, "x.graphql").unwrap();
+        assert_eq!(tree(text).definitions, tree(first.document.text()).definitions);
+    }
+
+    fn piece() -> impl Strategy<Value = String> {
+        prop_oneof![
+            Just("mutation".to_owned()),
+            Just("mutation M {a}".to_owned()),
+            Just("mutation {a {b}}".to_owned()),
+            Just("query".to_owned()),
+            Just("{a}".to_owned()),
+            Just("query Q {a}".to_owned()),
+            Just("fragment F on T {a}".to_owned()),
+            Just("fragment mutation on T {a}".to_owned()),
+            Just("subscription {s}".to_owned()),
+            Just("\"\"\"".to_owned()),
+            Just("\\\"\"\"".to_owned()),
+            Just("\"".to_owned()),
+            Just("\\".to_owned()),
+            Just("#".to_owned()),
+            Just("\n".to_owned()),
+            Just("\r".to_owned()),
+            Just("\u{feff}".to_owned()),
+            Just("{".to_owned()),
+            Just("}".to_owned()),
+            Just("(x: ".to_owned()),
+            Just(")".to_owned()),
+            Just("[".to_owned()),
+            Just("]".to_owned()),
+            Just("@d".to_owned()),
+            Just("$v: Int".to_owned()),
+            Just("...".to_owned()),
+            Just(" ".to_owned()),
+            Just(",".to_owned()),
+            Just("type T {a: Int}".to_owned()),
+            Just("extend".to_owned()),
+            "\\PC{0,8}",
+        ]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(1000))]
+
+        #[test]
+        fn nothing_panics_and_no_mutation_passes_as_a_read(pieces in proptest::collection::vec(piece(), 0..24), glue in prop_oneof![Just(""), Just(" "), Just("\n")]) {
+            let text = pieces.join(glue);
+            if let Ok(written) = read(EndpointKind::Public, &text) {
+                let sent = written.document.text();
+                let holds = |t: &str| ast::Document::parse(t, "x.graphql").is_ok_and(|d| d.definitions.iter().any(|d| {
+                    matches!(d, Definition::OperationDefinition(o) if o.operation_type == OperationType::Mutation)
+                }));
+                prop_assert!(!(holds(&text) || holds(sent)) || written.is_mutation());
+                // What is sent reads the same again.
+                let again = read(EndpointKind::Public, sent);
+                prop_assert!(again.is_ok_and(|again| again.operations == written.operations && again.root_fields == written.root_fields), "{sent}");
+            }
+        }
+
+        #[test]
+        fn a_planted_mutation_is_always_seen(before in proptest::collection::vec(prop_oneof![Just("{a}"), Just("query Q {a(x: \"}\")}"), Just("fragment F on T {b(y: \"\"\"{\"\"\")}"), Just("# {\n"), Just(",")], 0..6), after in prop_oneof![Just(""), Just("{b}"), Just("# x")]) {
+            let text = format!("{} mutation Z {{go}} {after}", before.join("\n"));
+            let written = read(EndpointKind::Public, &text).unwrap();
+            prop_assert!(written.is_mutation());
+            prop_assert_eq!(written.document.kind(), OperationKind::Mutation);
+        }
+
+        #[test]
+        fn arbitrary_text_never_panics(text in "\\PC*") {
+            let _ = read(EndpointKind::Public, &text);
+        }
     }
 }

@@ -59,12 +59,7 @@ fn write_directive(sdl: &mut String, directive: &Value) {
     let _ = write!(sdl, "directive @{name}");
     write_arguments(sdl, directive);
     let repeatable = directive.get("isRepeatable").and_then(Value::as_bool) == Some(true);
-    let _ = writeln!(
-        sdl,
-        "{} on {}",
-        if repeatable { " repeatable" } else { "" },
-        locations.join(" | ")
-    );
+    let _ = writeln!(sdl, "{} on {}", if repeatable { " repeatable" } else { "" }, locations.join(" | "));
 }
 
 fn write_type(sdl: &mut String, definition: &Value) {
@@ -166,7 +161,8 @@ fn literal(text: &str) -> Option<String> {
     let [ast::Definition::OperationDefinition(operation)] = document.definitions.as_slice() else {
         return None;
     };
-    let ([variable], [ast::Selection::Field(_)]) = (operation.variables.as_slice(), operation.selection_set.as_slice()) else {
+    let ([variable], [ast::Selection::Field(_)]) = (operation.variables.as_slice(), operation.selection_set.as_slice())
+    else {
         return None;
     };
     if !variable.directives.is_empty() {
@@ -208,4 +204,148 @@ fn names<'a>(owner: &'a Value, key: &str) -> Vec<&'a str> {
 fn name(item: &Value) -> Option<&str> {
     let name = item.get("name")?.as_str()?;
     apollo_compiler::Name::is_valid_syntax(name).then_some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+    use super::*;
+    use crate::document::{EndpointKind, documents};
+    use apollo_compiler::validation::Valid;
+    use apollo_compiler::{ExecutableDocument, Schema, introspection, request};
+    use serde_json::json;
+
+    const PUBLIC: &str = include_str!("../graphql/schema/public.graphql");
+    const INTERFACES: &str = include_str!("../graphql/schema/interfaces.graphql");
+    const INTERNAL: &str = include_str!("../graphql/schema/internal.graphql");
+
+    /// What a service with this schema answers to our introspection document.
+    fn introspect(schema: &Valid<Schema>) -> Value {
+        let text = documents::introspection::SCHEMA.text();
+        let document = ExecutableDocument::parse_and_validate(schema, text, "schema.graphql").unwrap();
+        let operation = document.operations.get(None).unwrap();
+        let variables = request::coerce_variable_values(schema, operation, &Default::default()).unwrap();
+        let answer =
+            introspection::partial_execute(schema, &schema.implementers_map(), &document, operation, &variables)
+                .unwrap();
+        let answer = serde_json::to_value(answer).unwrap();
+        assert!(answer.get("errors").is_none_or(|e| e.as_array().is_some_and(Vec::is_empty)), "{}", answer["errors"]);
+        answer["data"].clone()
+    }
+
+    fn round_trip(sdl: &str) -> (Valid<Schema>, String) {
+        let schema = Schema::parse_and_validate(sdl, "in.graphql").unwrap();
+        let sdl = to_sdl(&introspect(&schema)).unwrap();
+        match Schema::parse_and_validate(&sdl, "out.graphql") {
+            Ok(again) => (again, sdl),
+            Err(invalid) => panic!("{}\n{sdl}", invalid.errors),
+        }
+    }
+
+    #[test]
+    fn every_document_fits_what_its_endpoint_says_of_itself() {
+        for (kind, sdl) in
+            [(EndpointKind::Public, PUBLIC), (EndpointKind::Interfaces, INTERFACES), (EndpointKind::Internal, INTERNAL)]
+        {
+            let (schema, again) = round_trip(sdl);
+            for document in documents::ALL.iter().filter(|d| d.endpoint() == kind) {
+                if let Err(invalid) = ExecutableDocument::parse_and_validate(&schema, document.text(), document.name())
+                {
+                    panic!("{}: {}", document.name(), invalid.errors);
+                }
+            }
+            // Nothing is lost: the same answer comes out of what went in.
+            assert_eq!(to_sdl(&introspect(&schema)).unwrap(), again);
+        }
+    }
+
+    #[test]
+    fn every_kind_of_definition_survives() {
+        let (schema, sdl) = round_trip(
+            r#"
+            schema { query: Root mutation: Change }
+            directive @hot(level: Int = 1, tags: [String!]) on FIELD | QUERY
+            scalar When
+            enum Color { RED GREEN @deprecated(reason: "use \"RED\"\nplease") }
+            interface Node { id: ID! }
+            interface Named implements Node { id: ID! name: String }
+            type A implements Node & Named { id: ID! name: String at: When }
+            type B implements Node { id: ID! all: [[Int!]!]! }
+            union AB = A | B
+            input Deep { c: Color = RED, list: [Int!] = [1, 2], inner: Deep, text: String = "q\"{}#\\" }
+            input Box { deep: Deep! = {c: GREEN, list: []}, must: Boolean! }
+            type Root { ab(box: Box, n: Int! = 3, f: Float = -1.5e3, none: Int = null): AB old: Int @deprecated }
+            type Change { go: Boolean }
+            "#,
+        );
+        for part in [
+            "directive @hot(level: Int = 1, tags: [String!]) on FIELD | QUERY",
+            "scalar When",
+            r#"GREEN @deprecated(reason: "use \"RED\"\nplease")"#,
+            "interface Named implements Node",
+            "type A implements Node & Named",
+            "all: [[Int!]!]!",
+            "union AB = A | B",
+            r#"text: String = "q\"{}#\\""#,
+            "deep: Deep! = {c: GREEN, list: []}",
+            "must: Boolean!",
+            "n: Int! = 3",
+            "none: Int = null",
+            "old: Int @deprecated",
+            "mutation: Change",
+        ] {
+            assert!(sdl.contains(part), "{part}\n{sdl}");
+        }
+        for built_in in ["scalar Int", "scalar ID", "__Type", "directive @skip", "directive @deprecated"] {
+            assert!(!sdl.contains(built_in), "{built_in}\n{sdl}");
+        }
+        let valid = |text: &str| ExecutableDocument::parse_and_validate(&schema, text, "q.graphql").is_ok();
+        assert!(valid("{ab(box: {must: true}) {... on A {at}}}"));
+        assert!(!valid("{ab(box: {}) {... on A {at}}}"));
+        assert!(!valid("{nothing}"));
+    }
+
+    #[test]
+    fn what_is_no_introspection_answer_is_none() {
+        for answer in [
+            json!(null),
+            json!({}),
+            json!({"__schema": null}),
+            json!({"__schema": {"types": []}}),
+            json!({"__schema": {"types": {}, "queryType": {"name": "Query"}}}),
+            json!({"__schema": {"types": [], "queryType": {"name": "not a name"}}}),
+        ] {
+            assert_eq!(to_sdl(&answer), None, "{answer}");
+        }
+    }
+
+    #[test]
+    fn hostile_parts_cannot_change_the_rest() {
+        let answer = |default: &str, name: &str| {
+            json!({"__schema": {
+                "queryType": {"name": "Query"},
+                "directives": [{"name": "d", "locations": ["FIELD", "x on y"], "args": null}],
+                "types": [
+                    {"kind": "OBJECT", "name": "Query", "fields": [
+                        {"name": "ok", "args": [{"name": "a", "defaultValue": default,
+                            "type": {"kind": "NON_NULL", "ofType": {"kind": "SCALAR", "name": "Int"}}}],
+                         "type": {"kind": "SCALAR", "name": "Int"}},
+                        {"name": name, "args": [], "type": {"kind": "SCALAR", "name": "Int"}},
+                        {"name": "odd", "args": [], "type": {"kind": "NON_NULL", "ofType": {"kind": "NON_NULL", "ofType": null}}},
+                    ]},
+                    {"kind": "SOMETHING", "name": "Else"},
+                    {"kind": "SCALAR", "name": "Odd }"},
+                    null, 7
+                ]
+            }})
+        };
+        for default in ["1) evil(b: Int = 2", "", "}", "1 # x", "$v", "1) {a}", "{", "[[[[", "@x", "1 @d"] {
+            let sdl = to_sdl(&answer(default, "x: Int } type Evil { y")).unwrap();
+            let schema = Schema::parse_and_validate(&sdl, "s.graphql")
+                .unwrap_or_else(|e| panic!("{default}: {}\n{sdl}", e.errors));
+            assert!(!sdl.contains("evil") && !sdl.contains("Evil"), "{sdl}");
+            // An argument whose default cannot be read is still not required.
+            assert!(ExecutableDocument::parse_and_validate(&schema, "{ok}", "q.graphql").is_ok(), "{default}\n{sdl}");
+        }
+    }
 }

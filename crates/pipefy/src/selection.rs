@@ -104,10 +104,7 @@ pub fn narrow(
     item: &str,
     fields: &[String],
 ) -> Result<Arc<Document>, SelectionError> {
-    let no_item = || SelectionError::NoItem {
-        document: document.name().to_owned(),
-        item: item.to_owned(),
-    };
+    let no_item = || SelectionError::NoItem { document: document.name().to_owned(), item: item.to_owned() };
     let mut parsed = ast::Document::parse(document.text(), "document.graphql").map_err(|_| no_item())?;
     let fragments: Fragments = parsed
         .definitions
@@ -261,9 +258,8 @@ fn unknown(field: &str, above: &str, here: &Shape, item: &Shape) -> SelectionErr
 
 /// Names that differ from `field` by little, by case, by underscores or by what stands before the last dot.
 fn near(field: &str, all: &[String]) -> Vec<String> {
-    let plain = |text: &str| -> String {
-        text.chars().filter(|c| *c != '_').flat_map(char::to_lowercase).take(80).collect()
-    };
+    let plain =
+        |text: &str| -> String { text.chars().filter(|c| *c != '_').flat_map(char::to_lowercase).take(80).collect() };
     let last = |text: &str| -> String { plain(text.rsplit('.').next().unwrap_or(text)) };
     let (whole, end) = (plain(field), last(field));
     let allowed = 1 + end.chars().count() / 4;
@@ -410,5 +406,199 @@ impl Used {
             ast::Value::Object(fields) => fields.iter().for_each(|(_, value)| self.value(value)),
             _ => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+    use super::*;
+    use crate::document::{EndpointKind, OperationKind, documents};
+    use crate::operation::Query;
+
+    fn fixed(text: &'static str) -> &'static QueryDocument {
+        let json = Box::leak(serde_json::Value::String(text.to_owned()).to_string().into_boxed_str());
+        Box::leak(Box::new(QueryDocument(Document::fixed(
+            "test/query",
+            EndpointKind::Public,
+            OperationKind::Query,
+            text,
+            json,
+        ))))
+    }
+
+    fn narrowed(text: &'static str, item: &str, fields: &[&str]) -> Result<String, SelectionError> {
+        let fields: Vec<String> = fields.iter().map(|f| (*f).to_owned()).collect();
+        narrow(fixed(text), item, &fields).map(|d| d.text().replace([',', ' '], " ").replace("  ", " "))
+    }
+
+    const CARDS: &str = "query Q($pipe: ID!,$after: String,$full: Boolean!,$n: Int) {cards(pipe: $pipe,after: $after) \
+        {edges {node {id title current_phase {id name} fields(first: $n) @include(if: $full) {name value} \
+        pipe {id labels {id color}} nick: title}} pageInfo {hasNextPage endCursor}}}";
+
+    #[test]
+    fn only_the_named_fields_are_left_and_the_wrappers_stay() {
+        for (fields, expected) in [
+            (
+                &["title"][..],
+                "query Q($pipe: ID! $after: String) { cards(pipe: $pipe after: $after) { edges { node { id title } } \
+                 pageInfo { hasNextPage endCursor } } }",
+            ),
+            (
+                &["current_phase.name", " current_phase.name"],
+                "query Q($pipe: ID! $after: String) { cards(pipe: $pipe after: $after) { edges { node { id \
+                 current_phase { name } } } pageInfo { hasNextPage endCursor } } }",
+            ),
+            (
+                &["fields.value"],
+                "query Q($pipe: ID! $after: String $full: Boolean! $n: Int) { cards(pipe: $pipe after: $after) { edges { \
+                 node { id fields(first: $n) @include(if: $full) { value } } } pageInfo { hasNextPage endCursor } } }",
+            ),
+            (
+                &["pipe.labels.color", "pipe", "nick"],
+                "query Q($pipe: ID! $after: String) { cards(pipe: $pipe after: $after) { edges { node { id pipe { id \
+                 labels { id color } } nick: title } } pageInfo { hasNextPage endCursor } } }",
+            ),
+        ] {
+            assert_eq!(narrowed(CARDS, "cards.edges.node", fields).unwrap(), expected, "{fields:?}");
+        }
+    }
+
+    #[test]
+    fn an_empty_list_keeps_everything() {
+        let whole = narrow(fixed(CARDS), "cards.edges.node", &[]).unwrap();
+        assert_eq!(whole.declared_variables().unwrap(), ["pipe", "after", "full", "n"]);
+        assert!(whole.text().contains("labels"));
+    }
+
+    #[test]
+    fn variables_that_are_no_longer_declared_are_not_sent() {
+        let document = narrow(fixed(CARDS), "cards.edges.node", &["title".to_owned()]).unwrap();
+        let query = Query::new(fixed(CARDS)).var("pipe", "1").var("full", true).var("n", 3).with_document(document);
+        assert_eq!(serde_json::to_string(&query.operation().variables).unwrap(), r#"{"pipe":"1"}"#);
+    }
+
+    #[test]
+    fn unknown_names_are_refused_with_near_ones() {
+        for (field, suggestions, available) in [
+            ("tilte", &["title"][..], &["id", "title", "current_phase", "fields", "pipe", "nick"][..]),
+            ("currentPhase", &["current_phase"], &["id", "title", "current_phase", "fields", "pipe", "nick"]),
+            ("current_phase.nam", &["current_phase.name"], &["current_phase.id", "current_phase.name"]),
+            ("color", &["pipe.labels.color"], &["id", "title", "current_phase", "fields", "pipe", "nick"]),
+            ("title.x", &[], &["id", "title", "current_phase", "fields", "pipe", "nick"]),
+            ("", &[], &["id", "title", "current_phase", "fields", "pipe", "nick"]),
+            ("zzzzzzzz", &[], &["id", "title", "current_phase", "fields", "pipe", "nick"]),
+            ("pipe..id", &[], &["pipe.id", "pipe.labels"]),
+        ] {
+            let error = narrowed(CARDS, "cards.edges.node", &["title", field]).unwrap_err();
+            let SelectionError::Unknown { field: named, suggestions: s, available: a } = &error else {
+                panic!("{error}")
+            };
+            assert_eq!(named, field);
+            assert_eq!(a, available, "{field}");
+            if suggestions.is_empty() {
+                assert!(!s.contains(&"title".to_owned()) || field.contains('.'), "{field}: {s:?}");
+            } else {
+                assert_eq!(s.first().map(String::as_str), suggestions.first().copied(), "{field}: {s:?}");
+            }
+            assert!(error.to_string().contains("available: "), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_item_that_is_not_there_is_a_program_error() {
+        for item in ["card", "cards.edges.node.title", "cards.node"] {
+            let error = narrowed(CARDS, item, &["id"]).unwrap_err();
+            assert!(matches!(error, SelectionError::NoItem { .. }), "{item}: {error}");
+        }
+    }
+
+    #[test]
+    fn members_of_a_union_are_narrowed_each() {
+        let text = "query Q($x: Boolean!) {all {nodes {__typename ... on A {id name deep {x y}} ... on B @skip(if: $x) {id size} \
+                    ... on C {other}} total}}";
+        assert_eq!(
+            narrowed(text, "all.nodes", &["name", "deep.y"]).unwrap(),
+            "query Q($x: Boolean!) { all { nodes { __typename ... on A { id name deep { y } } ... on B @skip(if: $x) { id } } total } }"
+        );
+        let deep = "{a {... on A {node {x}} ... on B {node {y}} ... on C {z}} b}";
+        assert_eq!(narrowed(deep, "a.node", &["x"]).unwrap(), "{ a { ... on A { node { x } } ... on C { z } } b }");
+    }
+
+    #[test]
+    fn fragments_are_dissolved_where_narrowed_and_dropped_when_unused() {
+        let text =
+            "query Q($n: Int) {a {...F} b {...F} c {...G}} fragment F on T {id x(n: $n) y {...G}} fragment G on U {z}";
+        assert_eq!(
+            narrowed(text, "a", &["y"]).unwrap(),
+            "query Q($n: Int) { a { ... on T { id y { ...G } } } b { ...F } c { ...G } } fragment F on T { id x(n: $n) y { ...G } } \
+             fragment G on U { z }"
+        );
+        let alone = "query Q($n: Int) {a {...F}} fragment F on T {id x(n: $n) y {...G}} fragment G on U {z}";
+        assert_eq!(narrowed(alone, "a", &["id"]).unwrap(), "query Q { a { ... on T { id } } }");
+        assert_eq!(narrowed(alone, "", &["a.y.z"]).unwrap(), "query Q { a { ... on T { y { ... on U { z } } } } }");
+    }
+
+    #[test]
+    fn every_fixed_query_can_be_narrowed_to_each_of_its_fields_and_stays_valid() {
+        let schemas = [
+            (EndpointKind::Public, include_str!("../graphql/schema/public.graphql")),
+            (EndpointKind::Interfaces, include_str!("../graphql/schema/interfaces.graphql")),
+            (EndpointKind::Internal, include_str!("../graphql/schema/internal.graphql")),
+        ]
+        .map(|(kind, sdl)| (kind, apollo_compiler::Schema::parse_and_validate(sdl, "s.graphql").unwrap()));
+        let mut checked = 0;
+        for document in documents::ALL.iter().filter(|d| d.kind() == OperationKind::Query) {
+            let schema = &schemas.iter().find(|(kind, _)| *kind == document.endpoint()).unwrap().1;
+            let document: &'static QueryDocument = fixed_from(document);
+            let parsed = ast::Document::parse(document.text(), "d.graphql").unwrap();
+            let fragments: Fragments = parsed
+                .definitions
+                .iter()
+                .filter_map(|d| match d {
+                    Definition::FragmentDefinition(f) => Some((f.name.clone(), f.clone())),
+                    _ => None,
+                })
+                .collect();
+            let Some(Definition::OperationDefinition(operation)) = parsed.definitions.first() else { panic!() };
+            let shape = shape_at(&operation.selection_set, &[], &fragments).unwrap();
+            let mut names = Vec::new();
+            shape.names("", &mut names);
+            for name in names.iter().take(150) {
+                let narrowed = narrow(document, "", std::slice::from_ref(name)).unwrap();
+                if let Err(invalid) =
+                    apollo_compiler::ExecutableDocument::parse_and_validate(schema, narrowed.text(), "n.graphql")
+                {
+                    panic!("{} {name}: {}\n{}", document.name(), invalid.errors, narrowed.text());
+                }
+                checked += 1;
+            }
+        }
+        assert!(checked > 50, "{checked}");
+    }
+
+    fn fixed_from(document: &'static Document) -> &'static QueryDocument {
+        Box::leak(Box::new(QueryDocument(document.clone())))
+    }
+
+    #[test]
+    fn the_cache_gives_the_same_document_for_the_same_fields_and_stays_bounded() {
+        let document = fixed(CARDS);
+        let selections = Selections::default();
+        let ask = |fields: &[&str]| {
+            let fields: Vec<String> = fields.iter().map(|f| (*f).to_owned()).collect();
+            selections.narrow(document, "cards.edges.node", &fields)
+        };
+        let first = ask(&["title", "id"]).unwrap();
+        assert!(Arc::ptr_eq(&first, &ask(&["id", " title", "title"]).unwrap()));
+        assert!(!Arc::ptr_eq(&first, &ask(&["title", "nick"]).unwrap()));
+        assert!(ask(&["nothing"]).is_err());
+        assert_eq!(selections.0.lock().unwrap().len(), 2);
+        for n in 0..KEPT {
+            let key = (String::new(), n.to_string(), Vec::new());
+            selections.0.lock().unwrap().insert(key, first.clone());
+        }
+        ask(&["pipe"]).unwrap();
+        assert!(selections.0.lock().unwrap().len() <= KEPT);
     }
 }

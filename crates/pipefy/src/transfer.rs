@@ -94,7 +94,9 @@ pub enum TransferError {
 
 fn status_text(status: u16, upload: bool, snippet: Option<&str>) -> String {
     let what = match (upload, status) {
-        (true, 300..=399) => format!("storage redirected the upload (HTTP {status}), which is not followed; nothing was stored"),
+        (true, 300..=399) => {
+            format!("storage redirected the upload (HTTP {status}), which is not followed; nothing was stored")
+        }
         (true, _) => format!("storage refused the upload (HTTP {status})"),
         (false, _) => format!("the file could not be downloaded (HTTP {status}); only status 200 is accepted"),
     };
@@ -268,11 +270,7 @@ impl Transfer {
             400.. => watch.read_some(answer, REFUSAL_READ).await,
             _ => Vec::new(),
         };
-        Err(TransferError::Status {
-            status: status.as_u16(),
-            upload: true,
-            snippet: snippet(&body, &secret),
-        })
+        Err(TransferError::Status { status: status.as_u16(), upload: true, snippet: snippet(&body, &secret) })
     }
 
     /// Fetches a URL that a caller supplied (`spec/tools-pipes-cards.md`, "Guarded download"). `https` only (`http` under
@@ -405,12 +403,7 @@ impl Watch {
             return Err(TransferError::Cancelled { upload });
         }
         let limit = budget.remaining().map_or(limit, |left| left.min(limit));
-        Ok(Self {
-            end: Instant::now() + limit,
-            limit,
-            upload,
-            budget: budget.clone(),
-        })
+        Ok(Self { end: Instant::now() + limit, limit, upload, budget: budget.clone() })
     }
 
     async fn race<T>(&self, work: impl Future<Output = T>) -> Result<T, TransferError> {
@@ -423,10 +416,7 @@ impl Watch {
     }
 
     async fn wait<T>(&self, work: impl Future<Output = Result<T, reqwest::Error>>) -> Result<T, TransferError> {
-        self.race(work).await?.map_err(|error| TransferError::Connection {
-            upload: self.upload,
-            cause: cause(&error),
-        })
+        self.race(work).await?.map_err(|error| TransferError::Connection { upload: self.upload, cause: cause(&error) })
     }
 
     /// The beginning of a body, as far as it comes.
@@ -446,10 +436,8 @@ impl Watch {
         if length.is_some_and(|length| length > limit) {
             return Err(TransferError::TooLarge { limit });
         }
-        let content_type = answer
-            .headers()
-            .get(CONTENT_TYPE)
-            .map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
+        let content_type =
+            answer.headers().get(CONTENT_TYPE).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
         let stream = stream::try_unfold((self, answer, 0_u64), move |(watch, mut answer, before)| async move {
             let Some(chunk) = watch.wait(answer.chunk()).await? else { return Ok(None) };
             let read = before.saturating_add(chunk.len() as u64);
@@ -458,11 +446,7 @@ impl Watch {
             }
             Ok(Some((chunk, (watch, answer, read))))
         });
-        Ok(Download {
-            content_type,
-            length,
-            stream: stream.boxed(),
-        })
+        Ok(Download { content_type, length, stream: stream.boxed() })
     }
 }
 
@@ -499,3 +483,7 @@ fn snippet(body: &[u8], url: &Url) -> Option<String> {
     }
     Some(clip(&text, SNIPPET - 3))
 }
+
+#[cfg(test)]
+#[path = "transfer_tests.rs"]
+mod tests;
