@@ -1,9 +1,13 @@
-//! An introspection answer as SDL, so that one parser serves for files and for live schemas.
+//! Introspection: queries about the schema of the public endpoint, and an introspection answer as SDL, so that one parser
+//! serves for files and for live schemas.
 
 use std::fmt::Write as _;
 
 use apollo_compiler::ast;
 use serde_json::Value;
+
+use crate::document::documents::introspection as documents;
+use crate::operation::Query;
 
 /// Type references nest at most this deep in `graphql/introspection/schema.graphql`, with room to spare.
 const WRAPPERS: usize = 16;
@@ -11,6 +15,16 @@ const WRAPPERS: usize = 16;
 const BUILT_IN_SCALARS: [&str; 5] = ["Int", "Float", "String", "Boolean", "ID"];
 
 const BUILT_IN_DIRECTIVES: [&str; 5] = ["skip", "include", "deprecated", "specifiedBy", "oneOf"];
+
+/// A type with its fields, input fields or enum values; null when there is none of that name.
+pub fn introspect_type(type_name: &str) -> Query {
+    Query::new(&documents::INTROSPECT_TYPE).var("typeName", type_name)
+}
+
+/// The names of a type's fields; used for the roots `Query` and `Mutation`.
+pub fn root_fields(type_name: &str) -> Query {
+    Query::new(&documents::ROOT_FIELDS).var("typeName", type_name)
+}
 
 /// The SDL of the answer to `graphql/introspection/schema.graphql` (the `data` object, or its `__schema`). Built-in scalars
 /// and directives and introspection's own types are left out. `None` when it is no introspection answer.

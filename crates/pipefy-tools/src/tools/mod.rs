@@ -1,6 +1,8 @@
 //! The capabilities by noun, one file per tool.
 
+mod automations;
 mod cards;
+mod introspection;
 mod organizations;
 mod pipes;
 mod shared;
@@ -8,4 +10,4 @@ mod shared;
 use crate::capability::Row;
 
 /// Every row, in registration order.
-pub(crate) static DOMAINS: &[&[Row]] = &[cards::ROWS, pipes::ROWS, organizations::ROWS];
+pub(crate) static DOMAINS: &[&[Row]] = &[cards::ROWS, pipes::ROWS, organizations::ROWS, introspection::ROWS, automations::ROWS];
