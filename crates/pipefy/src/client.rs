@@ -5,9 +5,9 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::budget::Budget;
+use crate::credential::Credential;
 use crate::document::{EndpointKind, OperationKind};
 use crate::engine::{EngineError, PipefyEngine};
-use crate::credential::Credential;
 use crate::error::Error;
 use crate::executor::GraphqlExecutor;
 use crate::operation::{Mutation, Operation, Query};
@@ -39,12 +39,7 @@ impl PipefyClient {
         internal: Arc<dyn GraphqlExecutor>,
         transfer: Transfer,
     ) -> Self {
-        Self {
-            public,
-            interfaces,
-            internal,
-            transfer,
-        }
+        Self { public, interfaces, internal, transfer }
     }
 
     /// An engine of its own and one session on it, for programs that act as one identity.
@@ -82,7 +77,9 @@ impl PipefyClient {
         let response = self.execute(operation, budget).await?;
         match response.data {
             Some(data) if response.errors.is_empty() => Ok(data),
-            _ => Err(Error::Graphql {
+            data => Err(Error::Graphql {
+                applied_in_part: operation.document.kind() == OperationKind::Mutation
+                    && data.is_some_and(|d| has_payload(&d)),
                 endpoint,
                 errors: response.errors,
                 status: response.status,
@@ -123,17 +120,11 @@ pub fn prove(data: &Data) -> Result<(), Error> {
     let kind = OperationKind::Mutation;
     let value = data.value();
     let Some(roots) = value.as_object().filter(|o| !o.is_empty()) else {
-        return Err(Error::NoPayload {
-            field: "data".to_owned(),
-            kind,
-        });
+        return Err(Error::NoPayload { field: "data".to_owned(), kind });
     };
     for (field, payload) in roots {
         if payload.is_null() {
-            return Err(Error::NoPayload {
-                field: field.clone(),
-                kind,
-            });
+            return Err(Error::NoPayload { field: field.clone(), kind });
         }
         if payload.get("success").and_then(Value::as_bool) == Some(false) {
             return Err(Error::Declined {
@@ -144,6 +135,11 @@ pub fn prove(data: &Data) -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+/// Whether a root field holds something.
+fn has_payload(data: &Data) -> bool {
+    data.value().as_object().is_some_and(|roots| roots.values().any(|payload| !payload.is_null()))
 }
 
 /// The reasons a payload gives in `errors` or `userErrors` (field report B16).
@@ -189,6 +185,17 @@ mod tests {
             (json!({}), false),
         ] {
             assert_eq!(prove(&Data::from_value(&answer)).is_ok(), proven, "{answer}");
+        }
+    }
+
+    #[test]
+    fn errors_beside_a_payload_say_that_something_may_have_changed() {
+        for (answer, in_part) in [
+            (json!({"createCard": {"card": null}}), true),
+            (json!({"a": null, "b": {"success": true}}), true),
+            (json!({"createCard": null}), false),
+        ] {
+            assert_eq!(has_payload(&Data::from_value(&answer)), in_part, "{answer}");
         }
     }
 

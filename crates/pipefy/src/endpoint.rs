@@ -41,7 +41,10 @@ struct Inner {
 enum Attempt {
     Done(GraphqlResponse),
     /// A read may be sent again after a pause.
-    Passing { error: Error, asked: Option<Duration> },
+    Passing {
+        error: Error,
+        asked: Option<Duration>,
+    },
     Failed(Error),
 }
 
@@ -53,13 +56,7 @@ impl GraphqlEndpoint {
         headers: HeaderMap,
         reuse_schema: bool,
     ) -> Self {
-        Self(Arc::new(Inner {
-            kind,
-            url,
-            http,
-            headers,
-            schema: reuse_schema.then(SchemaCache::default),
-        }))
+        Self(Arc::new(Inner { kind, url, http, headers, schema: reuse_schema.then(SchemaCache::default) }))
     }
 
     /// Which endpoint this is.
@@ -85,17 +82,27 @@ impl GraphqlEndpoint {
             schema.check(self, operation, credential, budget).await?;
         }
         let body = Bytes::from(operation.body());
-        let mut bearer = credential.bearer().await?;
+        let mut bearer = within(budget, kind, credential.bearer()).await??;
         let mut renewed = false;
         let mut pauses = retry::pauses();
         loop {
             let (error, asked) = match self.attempt(kind, &body, &bearer, budget).await {
                 Attempt::Done(response) if response.is_unauthorized() => {
-                    let detail = response
+                    let mut detail = response
                         .errors
                         .first()
                         .map_or_else(|| format!("HTTP {}", response.status), |e| e.message.clone());
-                    let another = if renewed { None } else { credential.renew(&bearer).await.ok().flatten() };
+                    let another = match renewed {
+                        true => None,
+                        false => match within(budget, kind, credential.renew(&bearer)).await {
+                            Ok(Ok(another)) => another,
+                            Ok(Err(error)) => {
+                                detail = format!("{detail}; {error}");
+                                None
+                            }
+                            Err(_) => None,
+                        },
+                    };
                     match another {
                         Some(another) if kind == OperationKind::Query => {
                             bearer = another;
@@ -144,6 +151,7 @@ impl GraphqlEndpoint {
             });
         }
         Err(Error::Graphql {
+            applied_in_part: false,
             endpoint: self.0.kind,
             status: response.status,
             errors: response.errors,
@@ -202,12 +210,7 @@ impl GraphqlEndpoint {
         let response = GraphqlResponse::parse(status, &bytes);
         if retry::is_passing(status) || response.as_ref().is_some_and(|r| r.is_throttled() && r.data.is_none()) {
             let error = if status == 429 || response.as_ref().is_some_and(GraphqlResponse::is_throttled) {
-                Error::RateLimited {
-                    endpoint,
-                    status,
-                    retry_after_s: asked.map_or(1, |a| a.as_secs().max(1)),
-                    kind,
-                }
+                Error::RateLimited { endpoint, status, retry_after_s: asked.map_or(1, |a| a.as_secs().max(1)), kind }
             } else {
                 Error::Http { endpoint, status, detail: detail(status, response.as_ref(), &bytes), kind }
             };
@@ -221,10 +224,28 @@ impl GraphqlEndpoint {
     }
 }
 
+/// Work that happens before anything is sent, ended by the caller's deadline or departure.
+async fn within<T>(budget: &Budget, kind: OperationKind, work: impl Future<Output = T>) -> Result<T, Error> {
+    let deadline = async {
+        match budget.deadline() {
+            Some(deadline) => tokio::time::sleep_until(deadline.into()).await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        done = work => Ok(done),
+        () = budget.cancel().cancelled() => Err(Error::Cancelled { sent: false, kind }),
+        () = deadline => Err(Error::Cancelled { sent: false, kind }),
+    }
+}
+
 /// A short reason for an HTTP answer that is not GraphQL.
 fn detail(status: u16, response: Option<&GraphqlResponse>, body: &Bytes) -> String {
     if let Some(error) = response.and_then(|r| r.errors.first()) {
         return error.message.clone();
+    }
+    if (300..400).contains(&status) {
+        return "it redirects elsewhere, which is not followed; check the base URL".to_owned();
     }
     let text = std::str::from_utf8(body).unwrap_or_default().trim();
     if text.is_empty() {
@@ -232,9 +253,6 @@ fn detail(status: u16, response: Option<&GraphqlResponse>, body: &Bytes) -> Stri
     }
     if response::looks_like_html(text) {
         return response::HTML.to_owned();
-    }
-    if (300..400).contains(&status) {
-        return "it redirects elsewhere, which is not followed; check the base URL".to_owned();
     }
     response::clip(text, 200)
 }

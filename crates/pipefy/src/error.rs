@@ -12,7 +12,7 @@ use crate::response::GraphqlError;
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Error {
     /// Pipefy answered with GraphQL errors.
-    #[error("{}", join(errors))]
+    #[error("{}{}", join(errors), if *applied_in_part { IN_PART } else { "" })]
     Graphql {
         /// Which endpoint.
         endpoint: EndpointKind,
@@ -20,9 +20,13 @@ pub enum Error {
         errors: Vec<GraphqlError>,
         /// HTTP status.
         status: u16,
+        /// A mutation whose answer holds errors beside a payload: something may have been changed.
+        applied_in_part: bool,
     },
     /// The sign-in was refused and could not be renewed. Nothing was applied.
-    #[error("Pipefy did not accept the sign-in ({detail}). Nothing was applied, so it is safe to repeat the call after signing in again (`pipefy auth status` shows which credential is used)")]
+    #[error(
+        "Pipefy did not accept the sign-in ({detail}). Nothing was applied, so it is safe to repeat the call after signing in again (`pipefy auth status` shows which credential is used)"
+    )]
     Unauthorized {
         /// Which endpoint.
         endpoint: EndpointKind,
@@ -58,7 +62,7 @@ pub enum Error {
         kind: OperationKind,
     },
     /// No answer in time.
-    #[error("the {endpoint} endpoint gave no answer within {} s{}", limit.as_secs_f32(), applied(*kind, true))]
+    #[error("the {endpoint} endpoint gave no answer within {} s{}", seconds(*limit), applied(*kind, true))]
     Timeout {
         /// Which endpoint.
         endpoint: EndpointKind,
@@ -129,16 +133,19 @@ pub enum Error {
     Value(String),
 }
 
+const IN_PART: &str = ". Part of the change may have been applied: read it back before repeating";
+
+/// `30`, `0.4`: whole seconds where they are, else tenths, never none.
+pub(crate) fn seconds(time: Duration) -> f64 {
+    ((time.as_secs_f64() * 10.0).round() / 10.0).max(0.1)
+}
+
 fn join(errors: &[GraphqlError]) -> String {
     errors.iter().map(|e| e.message.as_str()).collect::<Vec<_>>().join("; ")
 }
 
 fn reasons(messages: &[String]) -> String {
-    if messages.is_empty() {
-        " without saying why".to_owned()
-    } else {
-        format!(": {}", messages.join("; "))
-    }
+    if messages.is_empty() { " without saying why".to_owned() } else { format!(": {}", messages.join("; ")) }
 }
 
 fn null_hint(kind: OperationKind) -> &'static str {
@@ -151,7 +158,9 @@ fn null_hint(kind: OperationKind) -> &'static str {
 fn applied(kind: OperationKind, sent: bool) -> &'static str {
     match (kind, sent) {
         (OperationKind::Query, _) => "",
-        (OperationKind::Mutation, true) => ". The change may have been applied all the same: read it back before repeating",
+        (OperationKind::Mutation, true) => {
+            ". The change may have been applied all the same: read it back before repeating"
+        }
         (OperationKind::Mutation, false) => ". The change was not applied",
     }
 }
@@ -189,6 +198,7 @@ impl Error {
     /// Whether a change may have happened although the call failed.
     pub fn may_have_been_applied(&self) -> bool {
         match self {
+            Self::Graphql { applied_in_part, .. } => *applied_in_part,
             Self::Http { kind, .. } | Self::Timeout { kind, .. } | Self::NoPayload { kind, .. } => {
                 *kind == OperationKind::Mutation
             }
