@@ -19,7 +19,8 @@ fn main() -> io::Result<()> {
         }
         println!("cargo:rerun-if-changed={}", domain.display());
         let domain_name = name_of(&domain);
-        let _ = writeln!(code, "/// Documents of `graphql/{domain_name}`.\npub mod {domain_name} {{\n    use super::*;");
+        let _ =
+            writeln!(code, "/// Documents of `graphql/{domain_name}`.\npub mod {domain_name} {{\n    use super::*;");
         for file in sorted(&domain)? {
             if file.extension().is_none_or(|e| e != "graphql") {
                 continue;

@@ -75,11 +75,7 @@ pub struct GraphqlError {
 impl GraphqlError {
     fn from_value(raw: Value) -> Self {
         let text = |key: &str| {
-            raw.get(key)
-                .and_then(Value::as_str)
-                .map(str::trim)
-                .filter(|t| !t.is_empty())
-                .map(str::to_owned)
+            raw.get(key).and_then(Value::as_str).map(str::trim).filter(|t| !t.is_empty()).map(str::to_owned)
         };
         let nested = |outer: &str, key: &str| {
             raw.get(outer)
@@ -104,9 +100,7 @@ impl GraphqlError {
             })
             .or_else(|| text("error_description"))
             .or_else(|| text("error"));
-        let code = nested("extensions", "code")
-            .or_else(|| nested("details", "code"))
-            .or_else(|| text("code"));
+        let code = nested("extensions", "code").or_else(|| nested("details", "code")).or_else(|| text("code"));
         let message = message.unwrap_or_else(|| match &code {
             Some(code) => format!("Pipefy refused the request ({code})"),
             None => "Pipefy refused the request without saying why".to_owned(),
@@ -162,10 +156,8 @@ impl GraphqlResponse {
             error: Option<Value>,
         }
         let wire: Wire<'_> = serde_json::from_slice(body).ok()?;
-        let data = wire
-            .data
-            .filter(|raw| raw.get() != "null")
-            .map(|raw| Data::trusted(body.slice_ref(raw.get().as_bytes())));
+        let data =
+            wire.data.filter(|raw| raw.get() != "null").map(|raw| Data::trusted(body.slice_ref(raw.get().as_bytes())));
         let mut errors: Vec<GraphqlError> = match wire.errors {
             None | Some(Value::Null) => Vec::new(),
             Some(Value::Array(list)) => list.into_iter().map(GraphqlError::from_value).collect(),
@@ -190,15 +182,30 @@ impl GraphqlResponse {
         Some(Self { data, errors, status })
     }
 
-    /// Whether an error says that the caller is not signed in.
+    /// Whether the answer says that the caller is not signed in. Where something was returned, the caller is: then such
+    /// an error is about one field, and what was returned (or changed) counts.
     pub fn is_unauthorized(&self) -> bool {
         self.status == 401
-            || self.errors.iter().any(|e| {
-                e.code.as_deref().is_some_and(|c| {
-                    c.eq_ignore_ascii_case("UNAUTHENTICATED") || c.eq_ignore_ascii_case("UNAUTHORIZED")
-                }) || (self.data.is_none()
-                    && e.raw.get("title").and_then(Value::as_str).is_some_and(|t| t.eq_ignore_ascii_case("unauthorized")))
-            })
+            || (self.returns_nothing()
+                && self.errors.iter().any(|e| {
+                    let says = |text: Option<&str>| {
+                        text.is_some_and(|t| {
+                            t.eq_ignore_ascii_case("UNAUTHENTICATED") || t.eq_ignore_ascii_case("UNAUTHORIZED")
+                        })
+                    };
+                    says(e.code.as_deref()) || says(e.raw.get("title").and_then(Value::as_str))
+                }))
+    }
+
+    /// No data, or null in every root field.
+    fn returns_nothing(&self) -> bool {
+        // Only looked at when there are errors to judge, so that a large answer is not parsed for nothing.
+        self.data.as_ref().is_none_or(|data| {
+            !self.errors.is_empty()
+                && data
+                    .read::<std::collections::HashMap<String, Option<serde::de::IgnoredAny>>>()
+                    .is_ok_and(|roots| roots.values().all(Option::is_none))
+        })
     }
 
     /// Whether an error says that too many requests were made (throttling inside a 200 answer, field report C19).
@@ -231,12 +238,7 @@ mod tests {
                 Some("X"),
                 Some("c-1"),
             ),
-            (
-                r#"{"errors":[{"message":"   "}]}"#,
-                "Pipefy refused the request without saying why",
-                None,
-                None,
-            ),
+            (r#"{"errors":[{"message":"   "}]}"#, "Pipefy refused the request without saying why", None, None),
             (
                 r#"{"errors":[{"message":null,"extensions":{"code":"DENIED"}}]}"#,
                 "Pipefy refused the request (DENIED)",

@@ -15,6 +15,7 @@ use reqwest::{Client, Url};
 
 use crate::budget::Budget;
 use crate::engine::EngineError;
+use crate::error::seconds;
 use crate::response::clip;
 use crate::settings::PipefySettings;
 use crate::url_policy::{GuardedResolver, UploadPolicy, UrlPolicy, UrlPolicyError, dns_gate, validate_url};
@@ -66,7 +67,7 @@ pub enum TransferError {
         limit: u64,
     },
     /// Not done in time.
-    #[error("the {} did not finish within {} s", if *upload { "upload" } else { "download" }, limit.as_secs_f32())]
+    #[error("the {} did not finish within {} s", if *upload { "upload" } else { "download" }, seconds(*limit))]
     Timeout {
         /// The limit that ran out.
         limit: Duration,
