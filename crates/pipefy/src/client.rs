@@ -112,7 +112,8 @@ impl std::fmt::Debug for PipefyClient {
     }
 }
 
-/// Checks that a mutation's answer proves the change (field reports A23, C26).
+/// Checks that a mutation's answer proves the change (field reports A23, C26): every root field present, none with
+/// `success: false`, none whose things are all null.
 ///
 /// # Errors
 /// [`Error::NoPayload`] for a null or missing root field, [`Error::Declined`] for `success: false`.
@@ -126,7 +127,11 @@ pub fn prove(data: &Data) -> Result<(), Error> {
         if payload.is_null() {
             return Err(Error::NoPayload { field: field.clone(), kind });
         }
-        if payload.get("success").and_then(Value::as_bool) == Some(false) {
+        let success = payload.get("success").and_then(Value::as_bool);
+        if success.is_none() && holds_nothing(payload) && payload_reasons(payload).is_empty() {
+            return Err(Error::NoPayload { field: field.clone(), kind });
+        }
+        if success == Some(false) || (success.is_none() && holds_nothing(payload)) {
             return Err(Error::Declined {
                 field: field.clone(),
                 messages: payload_reasons(payload),
@@ -135,6 +140,15 @@ pub fn prove(data: &Data) -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+/// Whether a payload names things and every one of them is null: `{"card": null}`. A payload that only echoes
+/// `clientMutationId` names nothing; there, coming back without an error is the proof.
+fn holds_nothing(payload: &Value) -> bool {
+    const ABOUT: [&str; 5] = ["clientMutationId", "success", "errors", "userErrors", "__typename"];
+    let Some(payload) = payload.as_object() else { return false };
+    let mut things = payload.iter().filter(|(key, _)| !ABOUT.contains(&key.as_str())).peekable();
+    things.peek().is_some() && things.all(|(_, thing)| thing.is_null())
 }
 
 /// Whether a root field holds something.
@@ -182,6 +196,11 @@ mod tests {
             (json!({"deleteCard": {"success": false}}), false),
             (json!({"a": {"success": true}, "b": {"success": false}}), false),
             (json!({"a": {"success": true}, "b": null}), false),
+            (json!({"createCard": {"card": null}}), false),
+            (json!({"createCard": {"card": null, "clientMutationId": "x"}}), false),
+            (json!({"moveCardToPhase": {"clientMutationId": null}}), true),
+            (json!({"updateFieldsValues": {"success": true, "updatedNode": null}}), true),
+            (json!({"inviteMembers": {"users": null, "errors": [{"message": "no"}]}}), false),
             (json!({}), false),
         ] {
             assert_eq!(prove(&Data::from_value(&answer)).is_ok(), proven, "{answer}");
