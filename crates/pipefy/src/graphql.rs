@@ -149,6 +149,7 @@ fn understand(endpoint: EndpointKind, parsed: &ast::Document, may_mutate: bool) 
     }
     let mut operations = Vec::new();
     let mut root_fields = Vec::new();
+    let mut seen = (HashSet::new(), HashSet::new());
     for definition in &parsed.definitions {
         let Definition::OperationDefinition(operation) = definition else { continue };
         let kind = match operation.operation_type {
@@ -161,12 +162,9 @@ fn understand(endpoint: EndpointKind, parsed: &ast::Document, may_mutate: bool) 
             _ => None,
         });
         operations.push(WrittenOperation { kind, name: operation.name.as_ref().map(Name::to_string), first_field });
-        for field in roots(&operation.selection_set, &fragments) {
-            let root = (kind, field.to_string());
-            if !root_fields.contains(&root) {
-                root_fields.push(root);
-            }
-        }
+        let seen = if kind == OperationKind::Mutation { &mut seen.1 } else { &mut seen.0 };
+        let fields = roots(&operation.selection_set, &fragments, seen);
+        root_fields.extend(fields.into_iter().map(|field| (kind, field.to_string())));
     }
     if operations.is_empty() {
         return Err(WrittenError::NoOperation);
@@ -184,13 +182,14 @@ fn understand(endpoint: EndpointKind, parsed: &ast::Document, may_mutate: bool) 
     })
 }
 
-/// Root fields in order, fragments followed once each, without recursion.
+/// Root fields in order that were not `seen`, fragments followed once each, without recursion. `seen` is shared by all
+/// operations of a kind, so many operations that spread one large fragment cost no more than one.
 fn roots<'a>(
     selections: &'a [Selection],
     fragments: &HashMap<&'a Name, &'a Node<ast::FragmentDefinition>>,
+    seen: &mut HashSet<(&'a Name, bool)>,
 ) -> Vec<&'a Name> {
     let mut found = Vec::new();
-    let mut seen = HashSet::new();
     let mut open = vec![selections.iter()];
     while let Some(top) = open.last_mut() {
         match top.next() {
@@ -371,6 +370,19 @@ mod tests {
             refused(&format!("{{{}}}", "a ".repeat(TOKEN_LIMIT))),
             WrittenError::TooLarge { unit: "tokens", .. }
         ));
+    }
+
+    #[test]
+    fn a_large_document_costs_no_more_than_its_size() {
+        let start = std::time::Instant::now();
+        let fields: String = (0..60_000).map(|n| format!("f{n} ")).collect();
+        let found = written(&format!("{{{fields}}}")).root_fields;
+        assert_eq!(found.len(), 60_000);
+        let fields: String = (0..20_000).map(|n| format!("f{n} ")).collect();
+        let operations: String = (0..10_000).map(|n| format!("query q{n}{{...F}} ")).collect();
+        let found = written(&format!("{operations} fragment F on Query {{{fields} ...F}}"));
+        assert_eq!((found.root_fields.len(), found.operations.len()), (20_000, 10_000));
+        assert!(start.elapsed() < std::time::Duration::from_secs(30), "{:?}", start.elapsed());
     }
 
     #[test]

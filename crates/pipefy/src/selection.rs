@@ -10,6 +10,7 @@ use apollo_compiler::ast::{self, Definition, Selection};
 use apollo_compiler::{Name, Node};
 
 use crate::document::{Document, QueryDocument};
+use crate::response::clip;
 
 /// Narrowed documents kept by one [`Selections`].
 const KEPT: usize = 1024;
@@ -23,7 +24,7 @@ pub enum SelectionError {
     /// A name that the document does not select there.
     #[error("unknown field `{field}`{}; available: {}", meant(suggestions), listed(available))]
     Unknown {
-        /// The name as given.
+        /// The name as given, at most 80 characters of it.
         field: String,
         /// Up to three dotted names that look alike, nearest first.
         suggestions: Vec<String>,
@@ -250,7 +251,7 @@ fn unknown(field: &str, above: &str, here: &Shape, item: &Shape) -> SelectionErr
     let mut all = Vec::new();
     item.names("", &mut all);
     SelectionError::Unknown {
-        field: field.to_owned(),
+        field: clip(field, 80),
         suggestions: near(field, &all),
         available: here.0.iter().map(|(name, _)| format!("{above}{name}")).collect(),
     }

@@ -311,6 +311,7 @@ async fn a_broken_download_is_an_error_not_a_short_file() {
         Reply::Raw(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n".to_vec()),
         Reply::Reset,
         Reply::Raw(b"garbage".to_vec()),
+        Reply::Raw(b"HTTP/1.1 200 OK\r\ncontent-length: many\r\n\r\nabc".to_vec()),
     ] {
         let mock = Mock::start(move |_, _| reply.clone()).await;
         let error = get(&mock.url(&format!("/x?{SECRET}")), 100).await.unwrap_err();

@@ -88,6 +88,35 @@ async fn a_request_is_one_post_with_document_variables_and_bearer() {
 }
 
 #[tokio::test]
+async fn each_endpoint_has_its_path() {
+    use pipefy::{EndpointKind, Query, graphql};
+    let mock = Mock::start(|_, _| json(200, r#"{"data":{"a":1}}"#)).await;
+    let client = session(&mock);
+    for (kind, path) in [
+        (EndpointKind::Public, "/graphql"),
+        (EndpointKind::Interfaces, "/graphql/interfaces"),
+        (EndpointKind::Internal, "/internal_api"),
+    ] {
+        let query = Query::shared(graphql::read(kind, "{a}").unwrap().document, Default::default()).unwrap();
+        client.query(&query, &Budget::unlimited()).await.unwrap();
+        assert_eq!(mock.seen().last().unwrap().target, path);
+    }
+}
+
+#[tokio::test]
+async fn a_written_document_with_any_mutation_is_sent_once() {
+    use pipefy::{EndpointKind, Mutation, Query, graphql};
+    let mock = Mock::start(|_, _| with(503, &[], "")).await;
+    let client = session(&mock);
+    let written = graphql::read(EndpointKind::Public, "query A {me {id}} mutation B {deleteCard {success}}").unwrap();
+    assert!(Query::shared(written.document.clone(), Default::default()).is_none());
+    let mutation = Mutation::shared(written.document, Default::default());
+    let error = client.execute(mutation.operation(), &Budget::unlimited()).await.unwrap_err();
+    assert!(error.may_have_been_applied(), "{error}");
+    assert_eq!(mock.count(), 1);
+}
+
+#[tokio::test]
 async fn the_client_headers_name_surface_and_deployment() {
     for (surface, deployment, label, agent_end, sent) in [
         (Surface::Sdk, None, "sdk", "(sdk)", None),
@@ -495,7 +524,7 @@ async fn a_large_answer_is_kept_as_it_came() {
 async fn no_secret_is_printed_by_anything_that_knows_one() {
     const CANARY: &str = "canary-7f3a9c";
     let mock = Mock::start(|n, _| match n {
-        0 => json(401, format!("{{\"errors\":[{{\"title\":\"Unauthorized\",\"detail\":\"x\"}}]}}")),
+        0 => json(401, r#"{"errors":[{"title":"Unauthorized","detail":"x"}]}"#),
         1 => with(302, &[("location", "/x")], ""),
         2 => Reply::Reset,
         3 => with(500, &[], "oops"),
