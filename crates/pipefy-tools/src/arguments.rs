@@ -160,7 +160,7 @@ struct Problem {
 ///
 /// # Errors
 /// `INVALID_ARGUMENTS` with every problem; values are never echoed.
-pub(crate) fn check(
+pub fn check(
     op: &Op,
     schema: &Value,
     arguments: Map<String, Value>,

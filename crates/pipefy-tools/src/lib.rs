@@ -20,7 +20,7 @@ mod plan;
 mod reply;
 mod tools;
 
-pub use arguments::CheckedId;
+pub use arguments::{CheckedId, check as check_arguments};
 pub use call::{Act, Answer, Approval, Ask, AskError, Call, Confirm, Local, Options, Policy, SharedToolbox, Toolbox};
 pub use capability::{Read, Row, Run, Verification, Write};
 pub use catalogue::{Catalogue, Tool};
