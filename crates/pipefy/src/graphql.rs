@@ -479,7 +479,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(1000))]
+        #![proptest_config(ProptestConfig::with_cases(500))]
 
         #[test]
         fn nothing_panics_and_no_mutation_passes_as_a_read(pieces in proptest::collection::vec(piece(), 0..24), glue in prop_oneof![Just(""), Just(" "), Just("\n")]) {
