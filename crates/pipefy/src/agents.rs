@@ -17,7 +17,5 @@ pub fn create_ai_agent(agent: Map<String, Value>) -> Mutation {
 
 /// Replaces an agent's configuration; `uuid` may still be unknown when the mutation is planned.
 pub fn update_ai_agent(uuid: impl Into<Value>, agent: Map<String, Value>) -> Mutation {
-    Mutation::new(&documents::UPDATE_AI_AGENT)
-        .var("agent", agent)
-        .var("uuid", uuid.into())
+    Mutation::new(&documents::UPDATE_AI_AGENT).var("agent", agent).var("uuid", uuid.into())
 }

@@ -10,8 +10,7 @@ use crate::operation::Query;
 ///
 /// The answer may be partial: automations the caller may not see come as null nodes beside errors.
 pub fn get_automation_execution_metrics(organization_id: &str, filters: Map<String, Value>) -> Query {
-    let mut query =
-        Query::new(&documents::GET_AUTOMATION_EXECUTION_METRICS).var("organizationId", organization_id);
+    let mut query = Query::new(&documents::GET_AUTOMATION_EXECUTION_METRICS).var("organizationId", organization_id);
     for (name, value) in filters {
         query = query.var(&name, value);
     }

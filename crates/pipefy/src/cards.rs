@@ -8,9 +8,7 @@ use crate::operation::{Mutation, Query};
 
 /// One card: id, uuid, title, pipe, current phase and, with `include_fields`, its field names and values.
 pub fn get_card(card_id: &str, include_fields: bool) -> Query {
-    Query::new(&documents::GET_CARD)
-        .var("card_id", card_id)
-        .var("includeFields", include_fields)
+    Query::new(&documents::GET_CARD).var("card_id", card_id).var("includeFields", include_fields)
 }
 
 /// Cards of a pipe, one page: `edges{node}` and `pageInfo`. Pipefy gives at most 50 a page, whatever `first` says.

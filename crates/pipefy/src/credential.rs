@@ -21,8 +21,7 @@ impl Bearer {
         if token.is_empty() {
             return Err(CredentialError::Unusable);
         }
-        let mut value =
-            HeaderValue::try_from(format!("Bearer {token}")).map_err(|_| CredentialError::Unusable)?;
+        let mut value = HeaderValue::try_from(format!("Bearer {token}")).map_err(|_| CredentialError::Unusable)?;
         value.set_sensitive(true);
         Ok(Self(Arc::new(value)))
     }
@@ -59,7 +58,9 @@ impl fmt::Debug for Bearer {
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum CredentialError {
     /// The token cannot be sent in a header.
-    #[error("the access token is empty or holds characters that a header cannot carry; set it again without line breaks")]
+    #[error(
+        "the access token is empty or holds characters that a header cannot carry; set it again without line breaks"
+    )]
     Unusable,
     /// The source of tokens refused; signing in again or fixing the settings is the next step.
     #[error("{message}")]

@@ -23,10 +23,7 @@ pub struct Operation {
 impl Operation {
     /// An operation without variables yet.
     pub fn new(document: DocumentRef) -> Self {
-        Self {
-            document,
-            variables: Variables::new(),
-        }
+        Self { document, variables: Variables::new() }
     }
 
     /// The request body `{"query": ..., "variables": ...}`.
@@ -61,12 +58,8 @@ impl Query {
 
     /// A query whose document was made at run time; `None` when that document is not a query.
     pub fn shared(document: std::sync::Arc<Document>, variables: Variables) -> Option<Self> {
-        (document.kind() == crate::OperationKind::Query).then(|| {
-            Self(Operation {
-                document: DocumentRef::Shared(document),
-                variables,
-            })
-        })
+        (document.kind() == crate::OperationKind::Query)
+            .then(|| Self(Operation { document: DocumentRef::Shared(document), variables }))
     }
 
     /// Sets a variable.
@@ -99,10 +92,7 @@ impl Query {
         if let Some(declared) = document.declared_variables() {
             self.0.variables.retain(|name, _| declared.contains(name));
         }
-        Self(Operation {
-            document: DocumentRef::Shared(document),
-            variables: self.0.variables,
-        })
+        Self(Operation { document: DocumentRef::Shared(document), variables: self.0.variables })
     }
 }
 
@@ -118,10 +108,7 @@ impl Mutation {
 
     /// A mutation whose document was written by a caller.
     pub fn shared(document: std::sync::Arc<Document>, variables: Variables) -> Self {
-        Self(Operation {
-            document: DocumentRef::Shared(document),
-            variables,
-        })
+        Self(Operation { document: DocumentRef::Shared(document), variables })
     }
 
     /// Sets a variable.

@@ -33,12 +33,12 @@ impl SchemaCache {
             return Ok(());
         }
         let schema = self.schema(endpoint, credential, budget).await?;
-        ExecutableDocument::parse_and_validate(schema, document.text(), "document.graphql")
-            .map(drop)
-            .map_err(|invalid| Error::Document {
+        ExecutableDocument::parse_and_validate(schema, document.text(), "document.graphql").map(drop).map_err(
+            |invalid| Error::Document {
                 endpoint: endpoint.kind(),
                 problems: invalid.errors.iter().map(|e| e.error.to_string()).take(20).collect(),
-            })
+            },
+        )
     }
 
     async fn schema(

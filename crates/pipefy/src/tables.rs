@@ -8,10 +8,7 @@ use crate::operation::{Mutation, Query};
 
 /// Records of a table, one page.
 pub fn get_table_records(table_id: &str, first: Option<i64>, after: Option<&str>) -> Query {
-    Query::new(&documents::GET_TABLE_RECORDS)
-        .var("tableId", table_id)
-        .var_opt("first", first)
-        .var_opt("after", after)
+    Query::new(&documents::GET_TABLE_RECORDS).var("tableId", table_id).var_opt("first", first).var_opt("after", after)
 }
 
 /// Records of a table whose field holds a value, one page.

@@ -63,19 +63,10 @@ pub(crate) fn headers(surface: Surface, deployment: Option<Deployment>) -> Heade
     }
     headers.insert(http::header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(http::header::ACCEPT, HeaderValue::from_static("application/json"));
-    headers.insert(
-        HeaderName::from_static("x-client-name"),
-        HeaderValue::from_static(surface.label()),
-    );
-    headers.insert(
-        HeaderName::from_static("x-client-version"),
-        HeaderValue::from_static(VERSION),
-    );
+    headers.insert(HeaderName::from_static("x-client-name"), HeaderValue::from_static(surface.label()));
+    headers.insert(HeaderName::from_static("x-client-version"), HeaderValue::from_static(VERSION));
     if let Some(deployment) = deployment {
-        headers.insert(
-            HeaderName::from_static("x-client-deployment"),
-            HeaderValue::from_static(deployment.label()),
-        );
+        headers.insert(HeaderName::from_static("x-client-deployment"), HeaderValue::from_static(deployment.label()));
     }
     headers
 }
