@@ -1,1 +1,63 @@
-//! .
+//! An embedded, stateful Pipefy on loopback.
+//!
+//! It speaks HTTP on the real paths (`/graphql`, `/graphql/interfaces`, `/internal_api`, `/oauth/token`, signed storage
+//! URLs), validates documents against the schema of each endpoint, knows several people with different permissions and
+//! keeps what is written: in memory, or in a SQLite file that survives restarts. It depends on no other crate of the
+//! product, so that it cannot share a client's mistakes.
+//!
+//! ```no_run
+//! # async fn demo() -> Result<(), pipefy_sandbox::SandboxError> {
+//! let sandbox = pipefy_sandbox::Sandbox::start(pipefy_sandbox::SandboxOptions::default()).await?;
+//! println!("{} with bearer {}", sandbox.url(), pipefy_sandbox::DEFAULT_TOKEN);
+//! sandbox.shutdown().await;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Control routes
+//!
+//! Not part of Pipefy, for tests: `GET /_sandbox/requests[?since=N]` (what was received; `DELETE` forgets it),
+//! `GET`, `POST`, `DELETE /_sandbox/faults` (see [`Faults`]), `GET /_sandbox/health`.
+//!
+//! # How to add a root field
+//!
+//! 1. Find the domain's file in `src/domains/` (or add one and list its two tables in `src/domains/mod.rs`).
+//! 2. Add a row to its `ROOTS`: endpoint, name, and a function from `(&Ctx, &Args)` to JSON. The function asks
+//!    `access` for the entity it works on (which also answers not found and denied), reads and writes through
+//!    [`ctx`](ctx::Ctx), and returns the payload. `json::link(kind, id)` stands for an entity; it is loaded when the
+//!    selection asks for it. A list that is paged goes through `page::connection`. Each mutation is one transaction:
+//!    an error rolls it back.
+//! 3. Stored properties answer by their name, in either case style. A property that is computed or has arguments gets a
+//!    row in `PROPERTIES` with the GraphQL types it belongs to.
+//! 4. A part of an answer that fails while the rest stands is `GqlError::as_value()` in its place.
+//!
+//! A root field of the schema without a row answers the error `NOT_IMPLEMENTED`; a property without a row or stored
+//! value is null.
+
+mod access;
+mod attach;
+mod ctx;
+mod domains;
+mod engine;
+mod error;
+mod faults;
+mod journal;
+mod json;
+mod oauth;
+mod object;
+mod page;
+mod people;
+mod seed;
+mod server;
+mod storage;
+mod store;
+mod values;
+
+pub use attach::{Announcement, Attached, attach_or_start, default_data_path};
+pub use error::SandboxError;
+pub use faults::{FaultRule, Faults};
+pub use people::{
+    DEFAULT_TOKEN, Person, SERVICE_ACCOUNT_EMAIL, SERVICE_ACCOUNT_ID, SERVICE_ACCOUNT_SECRET, people,
+};
+pub use server::{Sandbox, SandboxOptions};
+pub use store::Data;
