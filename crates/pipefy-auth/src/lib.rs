@@ -8,13 +8,34 @@
 //! The functions of this crate return typed outcomes; rendering and exit codes belong to the front end
 //! ([`AuthError::exit_code`] gives the class).
 
+mod callback;
+mod discovery;
 mod error;
+mod grant;
+mod hints;
 mod http;
+mod id_token;
+mod lock;
+mod login;
+mod logout;
+mod refresh;
 mod resolve;
 mod service_account;
+mod session;
+mod status;
+mod store;
 
-pub use error::AuthError;
+pub use discovery::{DiscoveryError, Issuer};
+pub use error::{AuthError, RefreshError};
+pub use hints::{Platform, keychain_hint};
 pub use http::AuthHttp;
+pub use login::{BrowserLogin, CALLBACK_LIMIT, DeviceLogin};
+pub use logout::{Logout, Revocation};
+pub use refresh::SessionKeeper;
 pub use resolve::{
-    AuthSource, ResolvedAuth, ServiceAccountAuth, StaticTokenAuth, resolve_credential,
+    AuthSource, Detected, ResolvedAuth, ServiceAccountAuth, StaticTokenAuth, StoredSessionAuth, detect,
+    resolve_credential,
 };
+pub use session::{LEEWAY_SECONDS, StoredSession, Tokens, account_name};
+pub use status::{AuthStatus, Identity, SessionState, SessionStatus, status};
+pub use store::{Entry, FileStore, Keychain, Presence, SERVICE, SecretStore, StoreError};

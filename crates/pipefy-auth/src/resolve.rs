@@ -9,7 +9,9 @@ use secrecy::{ExposeSecret, SecretString};
 
 use crate::error::AuthError;
 use crate::http::AuthHttp;
+use crate::refresh::{SessionKeeper, SessionSource};
 use crate::service_account::{ServiceAccount, SharedServiceAccount};
+use crate::store::Entry;
 
 /// The method that won, by the name scripts know it by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -49,6 +51,8 @@ pub enum ResolvedAuth {
     StaticToken(StaticTokenAuth),
     /// Tokens by client credentials.
     ServiceAccount(ServiceAccountAuth),
+    /// The session that `pipefy auth login` stored; renewed as needed.
+    StoredSession(StoredSessionAuth),
 }
 
 /// A static token.
@@ -68,6 +72,18 @@ pub struct ServiceAccountAuth {
     shared: SharedServiceAccount,
 }
 
+/// A stored session; it existed when it was looked for.
+#[derive(Clone, Debug)]
+pub struct StoredSessionAuth {
+    /// The configured issuer.
+    pub issuer_url: String,
+    /// The configured OIDC client.
+    pub client_id: String,
+    /// The means to look at it and renew it.
+    pub keeper: SessionKeeper,
+    shared: Arc<SessionSource>,
+}
+
 impl ResolvedAuth {
     /// Which method this is.
     pub fn source(&self) -> AuthSource {
@@ -75,6 +91,7 @@ impl ResolvedAuth {
             ResolvedAuth::StaticToken(token) if matches!(token.origin, Source::Explicit(_)) => AuthSource::FlagToken,
             ResolvedAuth::StaticToken(_) => AuthSource::EnvToken,
             ResolvedAuth::ServiceAccount(_) => AuthSource::ServiceAccount,
+            ResolvedAuth::StoredSession(_) => AuthSource::StoredSession,
         }
     }
 
@@ -83,6 +100,7 @@ impl ResolvedAuth {
         match self {
             ResolvedAuth::StaticToken(token) => format!("static token from {}", token.origin),
             ResolvedAuth::ServiceAccount(account) => format!("service account {}", account.client_id),
+            ResolvedAuth::StoredSession(session) => format!("stored session of {}", session.issuer_url),
         }
     }
 
@@ -92,6 +110,7 @@ impl ResolvedAuth {
         match self {
             ResolvedAuth::StaticToken(token) => token.credential.clone(),
             ResolvedAuth::ServiceAccount(account) => Credential::from_source(account.shared.clone()),
+            ResolvedAuth::StoredSession(session) => Credential::from_source(session.shared.clone()),
         }
     }
 }
@@ -113,7 +132,87 @@ pub fn resolve_credential(
     if let Some(account) = service_account(settings) {
         return Ok(ResolvedAuth::ServiceAccount(account));
     }
-    Err(AuthError::NoCredentials { login: "pipefy auth login" })
+    let (session, note) = match keeper(settings) {
+        None => (None, None),
+        Some(Err(error)) => (None, Some(error)),
+        Some(Ok(keeper)) => match keeper.keychain().read_blocking() {
+            Ok(entry) => stored_session(settings, &keeper, &entry),
+            Err(error) => (None, Some(format!("The keychain could not be read: {error}."))),
+        },
+    };
+    session.map(ResolvedAuth::StoredSession).ok_or(AuthError::NoCredentials { login: LOGIN, note })
+}
+
+/// The command that signs in.
+pub(crate) const LOGIN: &str = "pipefy auth login";
+
+/// Every method that has its inputs, in order of precedence; the first is what [`resolve_credential`] gives. For
+/// diagnostics: this always looks into the keychain (unless stored sessions are disabled).
+#[derive(Clone, Debug)]
+pub struct Detected {
+    /// The methods.
+    pub methods: Vec<ResolvedAuth>,
+    /// What stands in the way of the stored session, in a sentence, when something does.
+    pub note: Option<String>,
+}
+
+/// Looks for every method.
+///
+/// # Errors
+/// [`AuthError::UnusableToken`] when a token cannot be sent.
+pub async fn detect(settings: &AuthSettings, explicit_token: Option<SecretString>) -> Result<Detected, AuthError> {
+    let mut methods = Vec::new();
+    methods.extend(static_token(settings, explicit_token)?.map(ResolvedAuth::StaticToken));
+    methods.extend(service_account(settings).map(ResolvedAuth::ServiceAccount));
+    let (session, note) = match keeper(settings) {
+        None => (None, None),
+        Some(Err(error)) => (None, Some(error)),
+        Some(Ok(keeper)) => match keeper.keychain().read().await {
+            Ok(entry) => stored_session(settings, &keeper, &entry),
+            Err(error) => (None, Some(format!("The keychain could not be read: {error}."))),
+        },
+    };
+    methods.extend(session.map(ResolvedAuth::StoredSession));
+    Ok(Detected { methods, note })
+}
+
+/// The keeper of stored sessions; nothing when they are disabled.
+fn keeper(settings: &AuthSettings) -> Option<Result<SessionKeeper, String>> {
+    match SessionKeeper::open(settings, AuthHttp::new()) {
+        Err(AuthError::StoredSessionDisabled) => None,
+        Err(error) => Some(Err(error.to_string())),
+        Ok(keeper) => Some(Ok(keeper)),
+    }
+}
+
+/// A usable session, or why what is stored is none.
+fn stored_session(
+    settings: &AuthSettings,
+    keeper: &SessionKeeper,
+    entry: &Entry,
+) -> (Option<StoredSessionAuth>, Option<String>) {
+    match entry {
+        Entry::Session(_) => {
+            let auth = StoredSessionAuth {
+                issuer_url: settings.auth_url.trim().to_owned(),
+                client_id: settings.auth_client_id.trim().to_owned(),
+                keeper: keeper.clone(),
+                shared: SessionSource::new(keeper.clone()),
+            };
+            (Some(auth), None)
+        }
+        Entry::Unreadable => {
+            (None, Some("An unreadable session is stored; `pipefy auth logout` removes it.".to_owned()))
+        }
+        Entry::Foreign(session) => (
+            None,
+            Some(format!(
+                "The stored session is one of {} (client {}), not of the configured issuer.",
+                session.issuer, session.client_id
+            )),
+        ),
+        Entry::Absent => (None, None),
+    }
 }
 
 fn static_token(
