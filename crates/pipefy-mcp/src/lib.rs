@@ -1,1 +1,26 @@
-//! .
+//! The MCP server for Pipefy.
+//!
+//! ```text
+//! stdio, http     transports: lines on standard streams; the HTTP edge
+//!  handler        the protocol's methods, over rmcp's service loop
+//!   dispatch      one tool call: lookup, identity, limits, the tool, the reply
+//!    identity     the caller of this very message -> the credential Pipefy sees
+//! catalogue       which tools are shown
+//! runtime         put together once per process; holds no identity
+//! argv, logging, sandbox   starting up
+//! ```
+//!
+//! To act as callers in another way (a token exchange, say), implement [`identity::Identity`] and build the runtime with
+//! [`runtime::McpRuntime::with_identity`]; nothing else changes.
+
+pub mod argv;
+pub mod catalogue;
+pub mod dispatch;
+mod elicit;
+pub mod handler;
+pub mod identity;
+pub mod instructions;
+pub mod logging;
+pub mod runtime;
+pub mod sandbox;
+pub mod stdio;

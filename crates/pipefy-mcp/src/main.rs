@@ -1,1 +1,136 @@
-fn main(){}
+//! The server's process: arguments, settings, runtime, transport, in this order, and an exit code.
+
+use std::io::Write as _;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use pipefy::settings::{Environment, ServerSettings, Transport, load_server};
+use pipefy_mcp::argv::{self, Command, Serve};
+use pipefy_mcp::handler::Handler;
+use pipefy_mcp::runtime::{McpRuntime, StartError};
+use pipefy_mcp::{logging, sandbox, stdio};
+use pipefy_sandbox::Attached;
+use tokio_util::sync::CancellationToken;
+
+fn main() -> ExitCode {
+    let serve = match argv::parse(std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned())) {
+        Ok(Command::Print(text)) => return print(&text),
+        Ok(Command::Serve(serve)) => serve,
+        Err(error) => return refuse(2, &error.to_string()),
+    };
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return refuse(1, &format!("no threads could be started: {error}")),
+    };
+    let code = runtime.block_on(run(&serve));
+    // A read from standard input cannot be cancelled everywhere; it must not hold up the end.
+    runtime.shutdown_background();
+    code
+}
+
+async fn run(serve: &Serve) -> ExitCode {
+    if !serve.ignored.is_empty() {
+        let words = serve.ignored.iter().filter(|word| word.starts_with('-')).cloned().collect::<Vec<_>>().join(" ");
+        say(&format!("{}: warning: ignored arguments: {}\n", argv::PROGRAM, if words.is_empty() { "positional" } else { &words }));
+    }
+    let environment = Environment::capture();
+    match start(serve, &environment).await {
+        Ok((settings, runtime, sandbox)) => {
+            let code = serve_on(&settings, runtime).await;
+            if let Some(sandbox) = sandbox {
+                sandbox.shutdown().await;
+            }
+            code
+        }
+        Err(error) => refuse(error.exit_code(), &error.to_string()),
+    }
+}
+
+async fn start(
+    serve: &Serve,
+    environment: &Environment,
+) -> Result<(ServerSettings, McpRuntime, Option<Attached>), StartError> {
+    let mut overrides = serve.overrides();
+    let mut attached = None;
+    if let Some(data) = &serve.sandbox {
+        // Whatever else is wrong is found before anything is started.
+        McpRuntime::for_profile(&load_server(environment, &sandbox::overrides(overrides.clone(), None))?, environment)?;
+        let started = sandbox::start(data).await?;
+        overrides = sandbox::overrides(overrides, Some(&started));
+        attached = Some(started);
+    }
+    let settings = load_server(environment, &overrides)?;
+    for warning in &settings.report.warnings {
+        say(&format!("{warning}\n"));
+    }
+    logging::start(settings.mcp.log_level);
+    let runtime = McpRuntime::for_profile(&settings, environment)?;
+    Ok((settings, runtime, attached))
+}
+
+async fn serve_on(settings: &ServerSettings, runtime: McpRuntime) -> ExitCode {
+    let exposure = runtime.exposure(None);
+    tracing::info!(
+        transport = ?settings.mcp.transport,
+        profile = ?settings.mcp.profile,
+        tools = exposure.listed().len(),
+        withheld = exposure.withheld(),
+        unified_envelope = settings.mcp.unified_envelope,
+        read_only = settings.policy.read_only,
+        "starting"
+    );
+    let stop = stop_signal();
+    match settings.mcp.transport {
+        Transport::Stdio => {
+            stdio::serve(Handler::new(Arc::new(runtime)), stop).await;
+            ExitCode::SUCCESS
+        }
+        Transport::Http => refuse(1, "the http transport is not part of this build"),
+    }
+}
+
+/// Fires on SIGINT and SIGTERM.
+fn stop_signal() -> CancellationToken {
+    let stop = CancellationToken::new();
+    let fired = stop.clone();
+    tokio::spawn(async move {
+        match signal().await {
+            Ok(()) => fired.cancel(),
+            Err(error) => tracing::warn!(%error, "signals cannot be heard; the process ends without draining"),
+        }
+    });
+    stop
+}
+
+#[cfg(unix)]
+async fn signal() -> std::io::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    Ok(())
+}
+
+#[cfg(not(unix))]
+async fn signal() -> std::io::Result<()> {
+    tokio::signal::ctrl_c().await
+}
+
+fn print(text: &str) -> ExitCode {
+    // A closed pipe (`| head`) is no failure.
+    let _closed = std::io::stdout().write_all(text.as_bytes());
+    ExitCode::SUCCESS
+}
+
+fn say(text: &str) {
+    let _closed = std::io::stderr().write_all(text.as_bytes());
+}
+
+/// Says why the server does not start. Usage comes along with what was written wrongly.
+fn refuse(code: u8, message: &str) -> ExitCode {
+    say(&if code == 2 { argv::usage_text(message) } else { format!("{}: error: {message}\n", argv::PROGRAM) });
+    ExitCode::from(code)
+}

@@ -1,0 +1,341 @@
+//! Which tools this server shows: hosted floor, read-only mode, toolsets, and the power profile
+//! (`spec/mcp-server.md` section 9). Filters only ever narrow.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use pipefy_tools::{Class, Domain, Op, Persona, Tool};
+use rmcp::model::{JsonObject, MetaObject, ToolAnnotations};
+use serde_json::Value;
+
+use super::meta::{MetaTool, description};
+
+/// Names that stand for every tool.
+const EVERYTHING: [&str; 2] = ["all", "default"];
+/// Names that stand for the power profile: a few tools to find and run all others.
+const POWER: [&str; 2] = ["architect", "power"];
+/// The tools that stay visible in the power profile, and are not in its catalogue.
+const RAW_GRAPHQL: [&str; 5] =
+    ["execute_graphql", "introspect_mutation", "introspect_query", "introspect_type", "search_schema"];
+
+/// A toolset specification names something that does not exist. The text names every unknown entry and lists all known
+/// names.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown toolset: {}; known toolsets: {}", .0.join(", "), known_names().join(", "))]
+pub struct UnknownToolset(pub Vec<String>);
+
+/// What a toolset specification asks for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Selection {
+    /// Every tool.
+    #[default]
+    Everything,
+    /// The union of these domains and personas.
+    Only {
+        /// Whole domains.
+        domains: BTreeSet<Domain>,
+        /// Whole personas.
+        personas: BTreeSet<Persona>,
+    },
+    /// Tools to find and run all others.
+    Power,
+}
+
+impl Selection {
+    /// Reads a comma list of toolset names; blanks and case do not matter, and no name at all is every tool.
+    ///
+    /// # Errors
+    /// [`UnknownToolset`] with every unknown name, also beside a keyword.
+    pub fn parse(specification: Option<&str>) -> Result<Self, UnknownToolset> {
+        let names: Vec<String> = specification
+            .unwrap_or_default()
+            .split(',')
+            .map(|name| name.trim().to_lowercase())
+            .filter(|name| !name.is_empty())
+            .collect();
+        let known = known_names();
+        let unknown: Vec<String> = names.iter().filter(|name| !known.contains(&name.as_str())).cloned().collect();
+        if !unknown.is_empty() {
+            return Err(UnknownToolset(unknown));
+        }
+        let any = |keywords: [&str; 2]| names.iter().any(|name| keywords.contains(&name.as_str()));
+        if any(POWER) {
+            return Ok(Self::Power);
+        }
+        if names.is_empty() || any(EVERYTHING) {
+            return Ok(Self::Everything);
+        }
+        let named = |name: &str| names.iter().any(|n| n == name);
+        Ok(Self::Only {
+            domains: Domain::ALL.into_iter().filter(|d| named(d.name())).collect(),
+            personas: Persona::ALL.into_iter().filter(|p| named(p.name())).collect(),
+        })
+    }
+
+    fn takes(&self, op: &Op) -> bool {
+        match self {
+            Self::Everything | Self::Power => true,
+            Self::Only { domains, personas } => {
+                domains.contains(&op.domain) || op.personas.iter().any(|persona| personas.contains(persona))
+            }
+        }
+    }
+}
+
+/// All toolset names, sorted.
+fn known_names() -> Vec<&'static str> {
+    let mut names: Vec<&str> = Domain::ALL.iter().map(|d| d.name()).collect();
+    names.extend(Persona::ALL.iter().map(|p| p.name()));
+    names.extend(EVERYTHING);
+    names.extend(POWER);
+    names.sort_unstable();
+    names
+}
+
+/// Something that can be called.
+#[derive(Clone, Copy, Debug)]
+pub enum Entry {
+    /// A capability.
+    Tool(&'static Tool),
+    /// One of the power profile's own tools.
+    Meta(MetaTool),
+}
+
+/// The tools one server shows, fixed at start-up.
+#[derive(Debug)]
+pub struct Exposure {
+    listed: Arc<[rmcp::model::Tool]>,
+    by_name: HashMap<&'static str, (usize, Entry)>,
+    /// The power profile's catalogue, sorted by name; empty without it.
+    hidden: Vec<&'static Tool>,
+    withheld: usize,
+}
+
+impl Exposure {
+    /// Applies the filters to the whole catalogue. `hosted` withholds what reads this machine; `read_only` withholds
+    /// whatever always changes something.
+    pub fn new(selection: &Selection, hosted: bool, read_only: bool) -> Self {
+        let everything = super::catalogue().tools();
+        let floor = |tool: &&Tool| {
+            let op = tool.op();
+            (op.remote || !hosted) && (!read_only || matches!(op.class, Class::Read | Class::ByInput))
+        };
+        let allowed: Vec<&'static Tool> = everything.iter().filter(floor).collect();
+        let withheld = everything.len() - allowed.len();
+        let (visible, mut hidden): (Vec<&'static Tool>, Vec<&'static Tool>) = match selection {
+            Selection::Power => allowed.into_iter().partition(|tool| RAW_GRAPHQL.contains(&tool.name())),
+            narrow => (allowed.into_iter().filter(|tool| narrow.takes(tool.op())).collect(), Vec::new()),
+        };
+        hidden.sort_by_key(|tool| tool.name());
+        let mut entries: Vec<(Entry, rmcp::model::Tool)> =
+            visible.into_iter().map(|tool| (Entry::Tool(tool), listing(tool))).collect();
+        if *selection == Selection::Power {
+            entries.extend(MetaTool::ALL.map(|meta| (Entry::Meta(meta), meta_listing(meta))));
+        }
+        let by_name = entries
+            .iter()
+            .enumerate()
+            .map(|(index, (entry, _))| {
+                let name = match entry {
+                    Entry::Tool(tool) => tool.name(),
+                    Entry::Meta(meta) => meta.name(),
+                };
+                (name, (index, *entry))
+            })
+            .collect();
+        Self { listed: entries.into_iter().map(|(_, listed)| listed).collect(), by_name, hidden, withheld }
+    }
+
+    /// What `tools/list` gives, in registration order.
+    pub fn listed(&self) -> &Arc<[rmcp::model::Tool]> {
+        &self.listed
+    }
+
+    /// What a call of `name` reaches; `None` for a tool that this server does not have or does not show.
+    pub fn get(&self, name: &str) -> Option<Entry> {
+        self.by_name.get(name).map(|(_, entry)| *entry)
+    }
+
+    /// The listing of one tool.
+    pub fn listing(&self, name: &str) -> Option<&rmcp::model::Tool> {
+        self.by_name.get(name).and_then(|(index, _)| self.listed.get(*index))
+    }
+
+    /// The tools that the power profile finds and runs, sorted by name.
+    pub fn hidden(&self) -> &[&'static Tool] {
+        &self.hidden
+    }
+
+    /// How many tools the hosted floor and read-only mode withhold.
+    pub fn withheld(&self) -> usize {
+        self.withheld
+    }
+}
+
+fn listing(tool: &'static Tool) -> rmcp::model::Tool {
+    let op = tool.op();
+    let mut listed =
+        rmcp::model::Tool::new(op.name, tool.description(), object(tool.input_schema())).annotate(annotations(op));
+    if let Some(schema) = tool.output_schema() {
+        listed = listed.with_raw_output_schema(object(schema).into());
+    }
+    if op.remote {
+        let mut meta = MetaObject::default();
+        meta.0.insert("remote".to_owned(), true.into());
+        listed = listed.with_meta(meta);
+    }
+    listed
+}
+
+fn meta_listing(meta: MetaTool) -> rmcp::model::Tool {
+    rmcp::model::Tool::new(meta.name(), description(meta), object(meta.input_schema()))
+        .annotate(ToolAnnotations::new().read_only(meta != MetaTool::ExecuteTool))
+}
+
+/// The hints that follow from an operation.
+fn annotations(op: &Op) -> ToolAnnotations {
+    let mut hints = ToolAnnotations::new().read_only(op.class == Class::Read);
+    match op.class {
+        Class::Read | Class::Write => hints = hints.destructive(false),
+        Class::Destructive => hints = hints.destructive(true),
+        // Raw GraphQL and e-mail carry no hint: their input decides. What runs tools of other systems may destroy there.
+        Class::ByInput if op.open_world => hints = hints.destructive(true),
+        Class::ByInput => {}
+    }
+    if op.idempotent {
+        hints = hints.idempotent(true);
+    }
+    if op.open_world {
+        hints = hints.open_world(true);
+    }
+    hints
+}
+
+fn object(schema: Value) -> JsonObject {
+    match schema {
+        Value::Object(map) => map,
+        _ => JsonObject::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+    use super::*;
+
+    fn contract(file: &str) -> Value {
+        let path = format!("{}/../../contract/{file}", env!("CARGO_MANIFEST_DIR"));
+        serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+    }
+
+    fn names(exposure: &Exposure) -> Vec<String> {
+        exposure.listed().iter().map(|tool| tool.name.to_string()).collect()
+    }
+
+    #[test]
+    fn names_are_trimmed_lower_cased_and_all_checked() {
+        for everything in [None, Some(""), Some(" , ,"), Some("all"), Some("DEFAULT"), Some("all,workflow")] {
+            assert_eq!(Selection::parse(everything), Ok(Selection::Everything), "{everything:?}");
+        }
+        for power in ["power", "architect", "workflow,power", "default, Power "] {
+            assert_eq!(Selection::parse(Some(power)), Ok(Selection::Power), "{power}");
+        }
+        let both = Selection::parse(Some(" Workflow ,operator")).unwrap();
+        assert_eq!(
+            both,
+            Selection::Only { domains: [Domain::Workflow].into(), personas: [Persona::Operator].into() }
+        );
+        let error = Selection::parse(Some("power,typo,workflow,Oops")).unwrap_err();
+        assert_eq!(error, UnknownToolset(vec!["typo".to_owned(), "oops".to_owned()]));
+        let text = error.to_string();
+        assert!(text.contains("unknown toolset: typo, oops"), "{text}");
+        let known: Vec<String> =
+            serde_json::from_value(contract("toolsets.json")["known_names_sorted"].clone()).unwrap();
+        assert!(text.ends_with(&known.join(", ")), "{text}");
+    }
+
+    /// For every tool that exists, each selection shows it exactly where the contract does; counts follow.
+    #[test]
+    fn selections_match_the_contract() {
+        let toolsets = contract("toolsets.json");
+        let tools = contract("tools.json");
+        let built: BTreeSet<&str> = super::super::catalogue().tools().iter().map(|tool| tool.name()).collect();
+        let withheld: Vec<&str> =
+            toolsets["remote_withheld"].as_array().unwrap().iter().map(|n| n.as_str().unwrap()).collect();
+        for hosted in [false, true] {
+            for name in known_names() {
+                if POWER.contains(&name) {
+                    continue;
+                }
+                let wanted: BTreeSet<String> = tools
+                    .as_array()
+                    .unwrap()
+                    .iter()
+                    .filter(|tool| {
+                        EVERYTHING.contains(&name)
+                            || tool["domain"] == name
+                            || tool["personas"].as_array().unwrap().iter().any(|p| p == name)
+                    })
+                    .map(|tool| tool["name"].as_str().unwrap())
+                    .filter(|tool| built.contains(tool) && !(hosted && withheld.contains(tool)))
+                    .map(str::to_owned)
+                    .collect();
+                let shown = Exposure::new(&Selection::parse(Some(name)).unwrap(), hosted, false);
+                let shown: BTreeSet<String> = names(&shown).into_iter().collect();
+                assert_eq!(shown, wanted, "{name}, hosted: {hosted}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_hints_of_the_contract_are_among_ours() {
+        let everything = Exposure::new(&Selection::Everything, false, false);
+        for wanted in contract("tools.json").as_array().unwrap() {
+            let Some(ours) = everything.listing(wanted["name"].as_str().unwrap()) else { continue };
+            let shown = serde_json::to_value(ours).unwrap();
+            for (hint, value) in wanted["annotations"].as_object().unwrap() {
+                assert_eq!(shown["annotations"].get(hint), Some(value), "{} {hint}", ours.name);
+            }
+            assert_eq!(shown.get("_meta").is_some(), wanted["remote"].as_bool().unwrap(), "{}", ours.name);
+            assert_eq!(
+                shown.get("outputSchema").is_some(),
+                wanted["output_schema"].is_object(),
+                "{}: output schema",
+                ours.name
+            );
+            for absent in ["title", "icons"] {
+                assert!(shown.get(absent).is_none(), "{} {absent}", ours.name);
+            }
+        }
+    }
+
+    #[test]
+    fn read_only_hides_what_always_changes_something() {
+        let exposure = Exposure::new(&Selection::Everything, false, true);
+        for tool in super::super::catalogue().tools() {
+            let shown = exposure.get(tool.name()).is_some();
+            assert_eq!(shown, matches!(tool.op().class, Class::Read | Class::ByInput), "{}", tool.name());
+        }
+        let power = Exposure::new(&Selection::Power, false, true);
+        assert!(power.hidden().iter().all(|tool| matches!(tool.op().class, Class::Read | Class::ByInput)));
+    }
+
+    #[test]
+    fn the_power_profile_shows_meta_tools_after_raw_graphql_and_hides_the_rest() {
+        let exposure = Exposure::new(&Selection::Power, false, false);
+        let shown = names(&exposure);
+        let meta: Vec<String> = MetaTool::ALL.iter().map(|m| m.name().to_owned()).collect();
+        assert!(shown.ends_with(&meta));
+        assert!(shown[..shown.len() - 4].iter().all(|name| RAW_GRAPHQL.contains(&name.as_str())));
+        assert!(exposure.get("get_card").is_none());
+        let all = super::super::catalogue().tools().len();
+        assert_eq!(exposure.hidden().len() + shown.len() - 4, all);
+        for wanted in contract("meta_tools.json").as_array().unwrap() {
+            let ours = exposure.listing(wanted["name"].as_str().unwrap()).unwrap();
+            let shown = serde_json::to_value(ours).unwrap();
+            assert_eq!(shown["annotations"], wanted["annotations"], "{}", ours.name);
+            assert_eq!(shown["inputSchema"]["required"], wanted["input_schema"]["required"], "{}", ours.name);
+            assert!(shown.get("_meta").is_none() && shown.get("outputSchema").is_none());
+        }
+    }
+}

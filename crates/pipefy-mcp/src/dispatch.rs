@@ -1,0 +1,187 @@
+//! One tool call, whichever way it came in: lookup, identity, limits, the tool, the reply.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::future::BoxFuture;
+use http::request::Parts;
+use pipefy::{Budget, Progress};
+use pipefy_tools::{Approval, Ask, Call, Kind, Options, Outcome, Payload, Tool, ToolError, render};
+use serde_json::{Map, Value};
+use tokio_util::sync::CancellationToken;
+
+use crate::catalogue::{Entry, Exposure, MetaTool, meta};
+use crate::runtime::{CALL_LIMIT, McpRuntime};
+
+/// How long a call that was cancelled, or ran out of time, may take to wind up before it is dropped.
+const WIND_UP: Duration = Duration::from_millis(800);
+
+/// One `tools/call`.
+pub struct Invocation<'a> {
+    /// Name of the tool.
+    pub name: &'a str,
+    /// Its arguments as sent.
+    pub arguments: Map<String, Value>,
+    /// The HTTP request that carried this message; `None` on standard streams.
+    pub request: Option<&'a Parts>,
+    /// Who can be asked to fill in a form, if anybody.
+    pub ask: Option<&'a dyn Ask>,
+    /// Who hears how far the call has come.
+    pub progress: Option<Arc<dyn Progress>>,
+    /// Fires when nobody waits for the answer any more.
+    pub cancel: CancellationToken,
+}
+
+/// The result of a call.
+#[derive(Clone, Debug)]
+pub struct CallReply {
+    /// The payload object; or, with `is_error`, a plain text.
+    pub payload: Payload,
+    /// The call did not run, or ended in a defect. A failure that a tool reports is no error in this sense.
+    pub is_error: bool,
+}
+
+impl CallReply {
+    fn error(text: String) -> Self {
+        Self { payload: Payload::Value(text.into()), is_error: true }
+    }
+
+    /// The text content: compact JSON, or the plain text of an error.
+    pub fn text(&self) -> String {
+        match &self.payload {
+            Payload::Value(Value::String(text)) => text.clone(),
+            payload => payload.text(),
+        }
+    }
+
+    /// The structured content: the object that the text holds, if it holds one.
+    pub fn structured(&self) -> Option<Value> {
+        match &self.payload {
+            Payload::Value(value) => value.is_object().then(|| value.clone()),
+            Payload::Data(data) => Some(data.value()).filter(Value::is_object),
+        }
+    }
+}
+
+/// Runs one call. Never fails: what goes wrong is in the reply.
+pub async fn dispatch(runtime: &McpRuntime, exposure: &Exposure, call: Invocation<'_>) -> CallReply {
+    match exposure.get(call.name) {
+        None => CallReply::error(format!("Unknown tool: {}", call.name)),
+        Some(Entry::Tool(tool)) => run(runtime, tool, call).await,
+        Some(Entry::Meta(meta)) => discover(runtime, exposure, meta, call).await,
+    }
+}
+
+/// The power profile's own tools.
+async fn discover(runtime: &McpRuntime, exposure: &Exposure, tool: MetaTool, mut call: Invocation<'_>) -> CallReply {
+    let text = |arguments: &Map<String, Value>, key: &str| {
+        arguments.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
+    };
+    let result: Result<Outcome, ToolError> = match tool.check(std::mem::take(&mut call.arguments)) {
+        Err(error) => Err(error),
+        Ok(arguments) => match tool {
+            MetaTool::GetToolCategories => Ok(meta::categories(exposure)),
+            MetaTool::SearchTools => Ok(meta::search(exposure, &text(&arguments, "keyword"))),
+            MetaTool::DescribeTool => meta::describe(exposure, &text(&arguments, "name")),
+            MetaTool::ExecuteTool => match meta::find(exposure, &text(&arguments, "name")) {
+                Err(error) => Err(error),
+                Ok(hidden) => {
+                    call.arguments = match arguments.get("arguments") {
+                        Some(Value::Object(inner)) => inner.clone(),
+                        _ => Map::new(),
+                    };
+                    let mut reply = run(runtime, hidden, call).await;
+                    if reply.is_error {
+                        reply = CallReply::error(failed(tool.name(), &reply.text()));
+                    }
+                    return reply;
+                }
+            },
+        },
+    };
+    finish(runtime, tool.op(), result, &Map::new())
+}
+
+/// One capability.
+async fn run(runtime: &McpRuntime, tool: &'static Tool, call: Invocation<'_>) -> CallReply {
+    let op = tool.op();
+    let Invocation { arguments, request, ask, progress, cancel, .. } = call;
+    let end = Instant::now() + CALL_LIMIT;
+    let permit = tokio::select! {
+        permit = runtime.running().acquire() => permit,
+        () = cancel.cancelled() => return finish(runtime, op, Err(cancelled()), &arguments),
+    };
+    let session = match runtime.session_for_request(request).await {
+        Ok(session) => session,
+        Err(error) => return CallReply::error(failed(op.name, &error.to_string())),
+    };
+    let key = runtime.confirmation_key(request);
+    let policy = runtime.policy(request);
+    let mut budget = Budget::unlimited().with_deadline(end).with_cancel(cancel.clone());
+    if let Some(progress) = progress {
+        budget = budget.with_progress(progress);
+    }
+    let work: BoxFuture<'_, _> = Box::pin(tool.call(
+        arguments.clone(),
+        Call {
+            toolbox: runtime.toolbox(),
+            session: &session,
+            policy: &policy,
+            approval: Approval::Token { key: &key, now: jiff::Timestamp::now().as_second() },
+            ask,
+            budget,
+            options: Options::default(),
+            op: None,
+        },
+    ));
+    // The tool watches its budget itself; this is for the stretches where it does not.
+    let result = tokio::select! {
+        biased;
+        result = work => result,
+        () = late(&cancel, end) => Err(if cancel.is_cancelled() { cancelled() } else { out_of_time(op.name) }),
+    };
+    drop(permit);
+    finish(runtime, op, result, &arguments)
+}
+
+async fn late(cancel: &CancellationToken, end: Instant) {
+    tokio::select! {
+        () = cancel.cancelled() => {}
+        () = tokio::time::sleep_until(end.into()) => {}
+    }
+    tokio::time::sleep(WIND_UP).await;
+}
+
+fn finish(
+    runtime: &McpRuntime,
+    op: &pipefy_tools::Op,
+    result: Result<Outcome, ToolError>,
+    arguments: &Map<String, Value>,
+) -> CallReply {
+    match result {
+        Err(ToolError { kind: Kind::Internal, message, .. }) => CallReply::error(failed(op.name, &message)),
+        result => {
+            let reply = render(op, runtime.toolbox(), result, arguments, runtime.result_budget());
+            CallReply { payload: reply.payload, is_error: false }
+        }
+    }
+}
+
+fn failed(tool: &str, reason: &str) -> String {
+    format!("Error executing tool {tool}: {reason}")
+}
+
+fn cancelled() -> ToolError {
+    ToolError::new(Kind::Cancelled, "The call was cancelled.").code("CANCELLED")
+}
+
+fn out_of_time(tool: &str) -> ToolError {
+    ToolError::new(
+        Kind::Transport,
+        format!(
+            "{tool} was stopped after {} seconds. A change may have been applied; read the state back before repeating it.",
+            CALL_LIMIT.as_secs()
+        ),
+    )
+    .code("TIMEOUT")
+}

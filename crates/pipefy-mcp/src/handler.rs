@@ -1,0 +1,425 @@
+//! The protocol's methods (`spec/mcp-server.md` section 7). One handler serves one connection or session and holds nothing
+//! about who is calling: that is read from each message's own request.
+
+use std::borrow::Cow;
+use std::future::{Future, ready};
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::request::Parts;
+use pipefy::Progress;
+use rmcp::model::*;
+use rmcp::service::{Peer, RequestContext, SubscriptionContext};
+use rmcp::{ErrorData, RoleServer, ServerHandler};
+use serde_json::json;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::dispatch::{CallReply, Invocation, dispatch};
+use crate::elicit::PeerAsk;
+use crate::instructions::INSTRUCTIONS;
+use crate::runtime::McpRuntime;
+
+/// How long a client may keep the list of tools; it never changes while the server runs.
+const LIST_TTL_MS: u64 = 300_000;
+/// Progress reports that wait to be sent; more are dropped.
+const REPORTS: usize = 32;
+/// How long the last reports may hold up the answer.
+const LAST_REPORTS: Duration = Duration::from_millis(250);
+
+/// Methods that exist. One of them with parameters of a wrong shape arrives as a custom request.
+const METHODS: [&str; 11] = [
+    "initialize",
+    "logging/setLevel",
+    "ping",
+    "prompts/get",
+    "prompts/list",
+    "resources/list",
+    "resources/read",
+    "resources/templates/list",
+    "server/discover",
+    "tools/call",
+    "tools/list",
+];
+
+/// Serves the protocol on one connection. Cheap to make and to clone.
+#[derive(Clone, Debug)]
+pub struct Handler {
+    runtime: Arc<McpRuntime>,
+    /// Fires when the client can send nothing more.
+    input_end: CancellationToken,
+}
+
+impl Handler {
+    /// A handler for one connection or session.
+    pub fn new(runtime: Arc<McpRuntime>) -> Self {
+        Self { runtime, input_end: CancellationToken::new() }
+    }
+
+    /// Tells the handler when its client can send nothing more, so that nobody waits for an answer that cannot come.
+    #[must_use]
+    pub fn until(mut self, input_end: CancellationToken) -> Self {
+        self.input_end = input_end;
+        self
+    }
+
+    fn request(context: &RequestContext<RoleServer>) -> Option<&Parts> {
+        context.extensions.get()
+    }
+}
+
+/// This server, as it introduces itself.
+fn implementation() -> Implementation {
+    Implementation::new("pipefy", pipefy::VERSION)
+}
+
+fn capabilities() -> ServerCapabilities {
+    let mut capabilities = ServerCapabilities::default();
+    capabilities.experimental = Some(Default::default());
+    capabilities.prompts.get_or_insert_default().list_changed = Some(false);
+    let resources = capabilities.resources.get_or_insert_default();
+    resources.list_changed = Some(false);
+    resources.subscribe = Some(false);
+    capabilities.tools.get_or_insert_default().list_changed = Some(false);
+    capabilities
+}
+
+fn since(context: &RequestContext<RoleServer>, version: &ProtocolVersion) -> bool {
+    context.protocol_version().is_some_and(|spoken| spoken.as_str() >= version.as_str())
+}
+
+/// Whether the request belongs to the revision without handshake.
+fn is_enveloped(context: &RequestContext<RoleServer>) -> bool {
+    since(context, &ProtocolVersion::NO_INITIALIZE)
+}
+
+/// In the revision without handshake every result says which server gave it.
+fn stamp(context: &RequestContext<RoleServer>) -> Option<MetaObject> {
+    is_enveloped(context).then(|| {
+        let mut meta = MetaObject::default();
+        meta.0.insert(
+            "io.modelcontextprotocol/serverInfo".to_owned(),
+            json!({ "name": "pipefy", "version": pipefy::VERSION }),
+        );
+        meta
+    })
+}
+
+fn no_such_method(method: &str) -> ErrorData {
+    ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "Method not found", Some(method.into()))
+}
+
+fn invalid_params() -> ErrorData {
+    ErrorData::new(ErrorCode::INVALID_PARAMS, "Invalid request parameters", Some("".into()))
+}
+
+impl ServerHandler for Handler {
+    fn get_info(&self) -> ServerConfig {
+        let mut capabilities = capabilities();
+        capabilities.logging = Some(JsonObject::new());
+        ServerConfig::new(capabilities)
+            .with_server_info(implementation())
+            .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
+            .with_instructions(INSTRUCTIONS)
+    }
+
+    fn initialize(
+        &self,
+        mut request: InitializeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> impl Future<Output = Result<InitializeResult, ErrorData>> + Send + '_ {
+        let result = self.negotiate_initialize(&request);
+        if let Ok(result) = &result {
+            // What was agreed on, not what was asked for, decides how later results look.
+            request.protocol_version = result.protocol_version.clone();
+            context.peer.set_peer_info(request);
+        }
+        ready(result)
+    }
+
+    fn discover(
+        &self,
+        context: RequestContext<RoleServer>,
+    ) -> impl Future<Output = Result<DiscoverResult, ErrorData>> + Send + '_ {
+        let _ = context;
+        let mut result = DiscoverResult::new(self.supported_protocol_versions().into_owned(), capabilities())
+            .with_server_info(implementation());
+        result.instructions = Some(INSTRUCTIONS.to_owned());
+        ready(Ok(result))
+    }
+
+    fn list_tools(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> impl Future<Output = Result<ListToolsResult, ErrorData>> + Send + '_ {
+        let exposure = self.runtime.exposure(Self::request(&context));
+        let mut tools = exposure.listed().to_vec();
+        if !since(&context, &ProtocolVersion::V_2025_06_18) {
+            for tool in &mut tools {
+                tool.output_schema = None;
+                tool.meta = None;
+            }
+        }
+        let mut result = ListToolsResult::with_all_items(tools);
+        if is_enveloped(&context) {
+            result = result.with_ttl_ms(LIST_TTL_MS).with_cache_scope(CacheScope::Private);
+        }
+        result.meta = stamp(&context);
+        ready(Ok(result))
+    }
+
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        self.runtime.exposure(None).listing(name).cloned()
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        if request.request_state.is_some() {
+            return Err(ErrorData::invalid_params(
+                "Invalid or expired requestState",
+                Some(json!({ "reason": "invalid_request_state" })),
+            ));
+        }
+        let parts = Self::request(&context);
+        let ask = PeerAsk::of(&context, &self.input_end);
+        let (progress, reports) = match context.meta.get_progress_token() {
+            Some(token) => {
+                let (sender, receiver) = mpsc::channel(REPORTS);
+                (Some(Arc::new(Reports(sender)) as Arc<dyn Progress>), Some((token, receiver)))
+            }
+            None => (None, None),
+        };
+        let call = dispatch(
+            &self.runtime,
+            self.runtime.exposure(parts),
+            Invocation {
+                name: &request.name,
+                arguments: request.arguments.unwrap_or_default(),
+                request: parts,
+                ask: ask.as_ref().map(|ask| ask as &dyn pipefy_tools::Ask),
+                progress,
+                cancel: context.ct.clone(),
+            },
+        );
+        let reply = match reports {
+            Some((token, reports)) => reporting(call, &context.peer, token, reports).await,
+            None => call.await,
+        };
+        let structured = since(&context, &ProtocolVersion::V_2025_06_18);
+        Ok(result(&reply, structured).with_meta(stamp(&context)).into())
+    }
+
+    fn list_prompts(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> impl Future<Output = Result<ListPromptsResult, ErrorData>> + Send + '_ {
+        let mut result = ListPromptsResult::default();
+        result.meta = stamp(&context);
+        ready(Ok(result))
+    }
+
+    fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> impl Future<Output = Result<GetPromptResponse, ErrorData>> + Send + '_ {
+        let _ = request;
+        ready(Err(ErrorData::invalid_params("Unknown prompt: this server has none", None)))
+    }
+
+    fn list_resources(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> impl Future<Output = Result<ListResourcesResult, ErrorData>> + Send + '_ {
+        let mut result = ListResourcesResult::default();
+        result.meta = stamp(&context);
+        ready(Ok(result))
+    }
+
+    fn list_resource_templates(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> impl Future<Output = Result<ListResourceTemplatesResult, ErrorData>> + Send + '_ {
+        let mut result = ListResourceTemplatesResult::default();
+        result.meta = stamp(&context);
+        ready(Ok(result))
+    }
+
+    fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> impl Future<Output = Result<ReadResourceResponse, ErrorData>> + Send + '_ {
+        ready(Err(ErrorData::invalid_params("Unknown resource", Some(json!({ "uri": request.uri })))))
+    }
+
+    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        // rmcp keeps of it what the capabilities promise: nothing, since nothing here ever changes.
+        Some(requested.clone())
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        tokio::select! {
+            () = context.cancelled() => {}
+            () = self.input_end.cancelled() => {}
+        }
+        Ok(())
+    }
+
+    #[allow(deprecated, reason = "clients of older revisions set a level")]
+    fn set_level(
+        &self,
+        request: SetLevelRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> impl Future<Output = Result<(), ErrorData>> + Send + '_ {
+        let _ = request;
+        // Accepted without effect: this server sends its clients no log messages.
+        ready(if is_enveloped(&context) { Err(no_such_method("logging/setLevel")) } else { Ok(()) })
+    }
+
+    fn complete(
+        &self,
+        request: CompleteRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> impl Future<Output = Result<CompleteResult, ErrorData>> + Send + '_ {
+        let _ = request;
+        ready(Err(no_such_method("completion/complete")))
+    }
+
+    #[allow(deprecated, reason = "answered as a method that is not there")]
+    fn subscribe(
+        &self,
+        request: SubscribeRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> impl Future<Output = Result<(), ErrorData>> + Send + '_ {
+        let _ = request;
+        ready(Err(no_such_method("resources/subscribe")))
+    }
+
+    #[allow(deprecated, reason = "answered as a method that is not there")]
+    fn unsubscribe(
+        &self,
+        request: UnsubscribeRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> impl Future<Output = Result<(), ErrorData>> + Send + '_ {
+        let _ = request;
+        ready(Err(no_such_method("resources/unsubscribe")))
+    }
+
+    fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _context: RequestContext<RoleServer>,
+    ) -> impl Future<Output = Result<CustomResult, ErrorData>> + Send + '_ {
+        ready(Err(if METHODS.contains(&request.method.as_str()) {
+            invalid_params()
+        } else {
+            no_such_method(&request.method)
+        }))
+    }
+
+    fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
+        Cow::Borrowed(ProtocolVersion::KNOWN_VERSIONS)
+    }
+
+    async fn on_initialized(&self, _context: rmcp::service::NotificationContext<RoleServer>) {}
+}
+
+/// A reply in the protocol's form. `structured`: the revision knows structured content.
+fn result(reply: &CallReply, structured: bool) -> CallToolResult {
+    let mut result = CallToolResult::success(vec![ContentBlock::text(reply.text())]);
+    result.is_error = Some(reply.is_error);
+    if structured {
+        result.structured_content = reply.structured();
+    }
+    result
+}
+
+/// Takes reports from a call without ever holding it up.
+struct Reports(mpsc::Sender<(u64, Option<u64>, String)>);
+
+impl Progress for Reports {
+    fn report(&self, done: u64, total: Option<u64>, message: &str) {
+        // When the client does not keep up, later reports replace these.
+        let _dropped = self.0.try_send((done, total, message.to_owned()));
+    }
+}
+
+/// Runs a call and sends its reports, in order and before its answer, under the caller's own token.
+async fn reporting(
+    call: impl Future<Output = CallReply>,
+    peer: &Peer<RoleServer>,
+    token: ProgressToken,
+    mut reports: mpsc::Receiver<(u64, Option<u64>, String)>,
+) -> CallReply {
+    let forward = async move {
+        while let Some((done, total, message)) = reports.recv().await {
+            let mut report = ProgressNotificationParam::new(token.clone(), done as f64).with_message(message);
+            report.total = total.map(|total| total as f64);
+            if peer.notify_progress(report).await.is_err() {
+                break;
+            }
+        }
+    };
+    let mut forward = std::pin::pin!(forward);
+    let mut call = std::pin::pin!(call);
+    let reply = tokio::select! {
+        reply = &mut call => reply,
+        () = &mut forward => return call.await,
+    };
+    // The call has dropped its end, so this ends with the last report.
+    let _late = tokio::time::timeout(LAST_REPORTS, forward).await;
+    reply
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+    use super::*;
+    use serde_json::Value;
+
+    #[test]
+    fn capabilities_are_those_of_the_contract() {
+        assert_eq!(
+            serde_json::to_value(capabilities()).unwrap(),
+            json!({
+                "experimental": {},
+                "prompts": {"listChanged": false},
+                "resources": {"listChanged": false, "subscribe": false},
+                "tools": {"listChanged": false},
+            })
+        );
+    }
+
+    #[test]
+    fn instructions_explain_every_shared_option_within_their_budget() {
+        for option in
+            ["fields", "all", "max_items", "max_seconds", "dry_run", "verify", "confirm", "confirmation_token", "debug"]
+        {
+            assert!(INSTRUCTIONS.contains(option), "{option}");
+        }
+        assert!(INSTRUCTIONS.is_ascii() && INSTRUCTIONS.len() < 1_300, "{}", INSTRUCTIONS.len());
+    }
+
+    #[test]
+    fn errors_are_plain_text_and_objects_come_twice() {
+        let error = CallReply { payload: pipefy_tools::Payload::Value("Unknown tool: x".into()), is_error: true };
+        let shown = serde_json::to_value(result(&error, true)).unwrap();
+        assert_eq!(shown["content"][0]["text"], "Unknown tool: x");
+        assert_eq!(shown["isError"], true);
+        assert!(shown.get("structuredContent").is_none());
+        let object: Value = json!({"success": false, "error": {"message": "m"}});
+        let failure = CallReply { payload: pipefy_tools::Payload::Value(object.clone()), is_error: false };
+        let shown = serde_json::to_value(result(&failure, true)).unwrap();
+        assert_eq!(shown["structuredContent"], object);
+        assert_eq!(serde_json::from_str::<Value>(shown["content"][0]["text"].as_str().unwrap()).unwrap(), object);
+        assert!(serde_json::to_value(result(&failure, false)).unwrap().get("structuredContent").is_none());
+    }
+}

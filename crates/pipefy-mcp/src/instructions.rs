@@ -1,0 +1,16 @@
+//! What a model is told about this server when it connects: what it is, and once for all tools the options many of them
+//! share.
+
+/// Sent with `initialize` and `server/discover`. Every byte is paid for in each conversation.
+pub const INSTRUCTIONS: &str = "\
+Pipefy: Kanban-style processes (pipes, phases, cards), database tables, automations, AI agents, portals and reports.
+Options that many tools share:
+- fields: only these fields of each item, e.g. [\"id\", \"title\"]; saves room in large results.
+- all: follow the pages up to max_items (5000) and max_seconds (60); `complete` says whether that was everything, \
+`next_cursor` where to go on.
+- dry_run: lists what would be sent and sends nothing.
+- verify: reads the change back and says whether it took effect.
+- confirm, confirmation_token: what destroys something previews first. Show the preview to the user; after explicit approval \
+call again with the same arguments, confirm=true and the preview's token (valid 5 minutes).
+- debug: adds error codes and a correlation id for Pipefy's support.
+A result with success=false says what failed and what to do. `truncated` says what was cut and how to get the rest.";

@@ -1,0 +1,343 @@
+//! What a server process is made of, put together once at start-up. It knows how to find a caller's identity and holds
+//! none.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use aws_lc_rs::error::Unspecified;
+use http::request::Parts;
+use pipefy::settings::{Environment, IPAAS_CONNECTION_PREFIX, Profile, ServerSettings, SettingsError};
+use pipefy::{Deployment, EngineError, PipefyClient, PipefyEngine, Selections, Surface};
+use pipefy_auth::AuthError;
+use pipefy_sandbox::SandboxError;
+use pipefy_tools::{Class, ConfirmationKey, Local, Policy, Toolbox};
+use secrecy::{ExposeSecret, SecretString};
+use tokio::sync::Semaphore;
+
+use crate::catalogue::{Entry, Exposure, Selection, UnknownToolset};
+use crate::identity::{Identity, IdentityError, Principal, StartupIdentity};
+
+/// Tool calls that run at a time, over all callers; further ones wait.
+pub const CALLS_AT_A_TIME: usize = 256;
+
+/// How long one tool call may take. Longer than the slowest tool (an iPaaS run: five hops of 30 s and one of 120 s).
+pub const CALL_LIMIT: Duration = Duration::from_secs(300);
+
+/// The request header that narrows one request to reads. It never widens.
+pub const READ_ONLY_HEADER: &str = "x-mcp-readonly";
+
+/// Why the server does not start. Says what to do; never holds a value of a setting.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// Flags, environment, `.env` or `config.toml` hold something unusable.
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    /// A toolset that does not exist.
+    #[error("{0}; set with --toolsets or PIPEFY_MCP_TOOLSETS")]
+    Toolset(#[from] UnknownToolset),
+    /// No credential for the local profile.
+    #[error(transparent)]
+    Credential(#[from] AuthError),
+    /// The remote profile lacks its own URL.
+    #[error(
+        "the remote profile requires a resource server: set PIPEFY_MCP_RS_RESOURCE_SERVER_URL to this server's public URL, \
+         such as https://host/mcp"
+    )]
+    NoResourceServer,
+    /// The remote profile does not know whose bearers to accept.
+    #[error(
+        "the remote profile requires an inbound issuer: set PIPEFY_JWT_ISSUER_URL, or allow the issuer of the stored session \
+         (PIPEFY_DISABLE_STORED_SESSION=false)"
+    )]
+    NoIssuer,
+    /// Inbound bearers cannot be validated by this build.
+    #[error("this build cannot validate inbound bearers, so the remote profile does not start; use profile local")]
+    NoBearerValidation,
+    /// The engine could not be built.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// The sandbox does not start.
+    #[error("the sandbox does not start: {0}")]
+    Sandbox(#[from] SandboxError),
+    /// The system gives no random bytes.
+    #[error("the system gives no random bytes; a key for confirmations cannot be made")]
+    NoRandom,
+}
+
+impl From<Unspecified> for StartError {
+    fn from(_: Unspecified) -> Self {
+        Self::NoRandom
+    }
+}
+
+impl StartError {
+    /// The exit code: 2 for something written wrongly, 1 for something missing or failing.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Settings(_) | Self::Toolset(_) => 2,
+            _ => 1,
+        }
+    }
+}
+
+/// Where the keys of confirmation tokens come from.
+#[derive(Debug)]
+struct ConfirmationKeys {
+    /// For callers without a bearer: dies with the process.
+    process: ConfirmationKey,
+    /// Set by the operator: tokens are bound to the person and survive a refreshed bearer and another replica.
+    secret: Option<SecretString>,
+}
+
+impl ConfirmationKeys {
+    fn of(&self, request: Option<&Parts>) -> ConfirmationKey {
+        let principal = request.and_then(Principal::of);
+        match (&self.secret, principal) {
+            (Some(secret), principal) => {
+                let part = |text: Option<&String>| text.cloned().unwrap_or_default();
+                ConfirmationKey::from_secret(
+                    secret.expose_secret().as_bytes(),
+                    principal.map_or("", |p| &p.client_id),
+                    &part(principal.and_then(|p| p.issuer.as_ref())),
+                    &part(principal.and_then(|p| p.subject.as_ref())),
+                )
+            }
+            (None, Some(principal)) => ConfirmationKey::from_bearer(principal.bearer.expose_secret()),
+            (None, None) => self.process.clone(),
+        }
+    }
+}
+
+/// One server process.
+pub struct McpRuntime {
+    engine: PipefyEngine,
+    identity: Arc<dyn Identity>,
+    toolbox: Toolbox,
+    policy: Policy,
+    exposure: Arc<Exposure>,
+    /// What a request sees that narrows itself to reads.
+    reads: Arc<Exposure>,
+    keys: ConfirmationKeys,
+    running: Semaphore,
+    result_budget: usize,
+}
+
+impl std::fmt::Debug for McpRuntime {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("McpRuntime").field("tools", &self.exposure.listed().len()).finish_non_exhaustive()
+    }
+}
+
+impl McpRuntime {
+    /// Puts a server together for the configured profile. No network; the local profile may read the keychain.
+    ///
+    /// # Errors
+    /// [`StartError`]. Toolset names are checked first, then what the profile needs.
+    pub fn for_profile(settings: &ServerSettings, environment: &Environment) -> Result<Self, StartError> {
+        let selection = Selection::parse(settings.mcp.toolsets.as_deref())?;
+        let identity: Arc<dyn Identity> = match settings.mcp.profile {
+            Profile::Local => {
+                Arc::new(StartupIdentity::new(pipefy_auth::resolve_credential(&settings.auth, None)?.credential()))
+            }
+            Profile::Remote => {
+                settings.resource_server.resource_server_url.as_ref().ok_or(StartError::NoResourceServer)?;
+                settings.jwt.effective_issuer(&settings.auth).ok_or(StartError::NoIssuer)?;
+                return Err(StartError::NoBearerValidation);
+            }
+        };
+        Self::with_identity(settings, environment, identity, &selection)
+    }
+
+    /// Puts a server together around an identity of the embedder's own: a token exchange, say.
+    ///
+    /// # Errors
+    /// The engine cannot be built.
+    pub fn with_identity(
+        settings: &ServerSettings,
+        environment: &Environment,
+        identity: Arc<dyn Identity>,
+        selection: &Selection,
+    ) -> Result<Self, StartError> {
+        let hosted = settings.mcp.profile == Profile::Remote;
+        let deployment = if hosted { Deployment::Hosted } else { Deployment::Local };
+        let read_only = settings.policy.read_only;
+        let exposure = Arc::new(Exposure::new(selection, hosted, read_only));
+        let reads =
+            if read_only { exposure.clone() } else { Arc::new(Exposure::new(selection, hosted, true)) };
+        Ok(Self {
+            engine: PipefyEngine::build(&settings.pipefy, Surface::Mcp, Some(deployment))?,
+            identity,
+            toolbox: Toolbox {
+                surface: Surface::Mcp,
+                unified_envelope: settings.mcp.unified_envelope,
+                enrichment_timeout: settings.pipefy.permission_denied_enrichment_timeout,
+                base_url: settings.pipefy.base_url().trim_end_matches('/').to_owned(),
+                default_webhook_name: settings.pipefy.default_webhook_name.clone(),
+                allow_insecure_urls: settings.pipefy.allow_insecure_urls,
+                local: (!hosted).then(|| Local {
+                    env: environment
+                        .variables_with_prefix(IPAAS_CONNECTION_PREFIX)
+                        .map(|(name, value)| (name.to_owned(), value.into()))
+                        .collect(),
+                }),
+                selections: Selections::default(),
+            },
+            policy: Policy { read_only },
+            exposure,
+            reads,
+            keys: ConfirmationKeys {
+                process: ConfirmationKey::random()?,
+                secret: settings.mcp.confirmation_secret.clone(),
+            },
+            running: Semaphore::new(CALLS_AT_A_TIME),
+            result_budget: settings.mcp.result_budget.unwrap_or(0),
+        })
+    }
+
+    /// A session for one message, bound to the identity of the request that carried it. Never kept.
+    ///
+    /// # Errors
+    /// [`IdentityError`]; a call without an identity is impossible.
+    pub async fn session_for_request(&self, request: Option<&Parts>) -> Result<PipefyClient, IdentityError> {
+        Ok(self.engine.session(self.identity.resolve(request).await?))
+    }
+
+    /// The tools this request sees: the server's, or only those that may read when the request narrows itself.
+    pub fn exposure(&self, request: Option<&Parts>) -> &Arc<Exposure> {
+        if narrowed_to_reads(request) { &self.reads } else { &self.exposure }
+    }
+
+    /// Whether this tool never changes anything; `false` for tools that do not exist.
+    pub fn only_reads(&self, tool: &str) -> bool {
+        match self.exposure.get(tool) {
+            Some(Entry::Tool(tool)) => tool.op().class == Class::Read,
+            Some(Entry::Meta(meta)) => meta != crate::catalogue::MetaTool::ExecuteTool,
+            None => false,
+        }
+    }
+
+    pub(crate) fn policy(&self, request: Option<&Parts>) -> Policy {
+        let mut policy = self.policy.clone();
+        policy.read_only |= narrowed_to_reads(request);
+        policy
+    }
+
+    pub(crate) fn confirmation_key(&self, request: Option<&Parts>) -> ConfirmationKey {
+        self.keys.of(request)
+    }
+
+    pub(crate) fn toolbox(&self) -> &Toolbox {
+        &self.toolbox
+    }
+
+    pub(crate) fn running(&self) -> &Semaphore {
+        &self.running
+    }
+
+    pub(crate) fn result_budget(&self) -> usize {
+        self.result_budget
+    }
+}
+
+/// A value that is not understood narrows: a safety switch is never taken for off.
+fn narrowed_to_reads(request: Option<&Parts>) -> bool {
+    request.and_then(|parts| parts.headers.get(READ_ONLY_HEADER)).is_some_and(|value| {
+        let off = ["", "0", "false", "f", "no", "n", "off"];
+        !value.to_str().is_ok_and(|text| off.contains(&text.trim().to_ascii_lowercase().as_str()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+    use super::*;
+    use pipefy::settings::{Overrides, load_server};
+    use pipefy_tools::{mint, verify};
+    use serde_json::Map;
+
+    fn settings(variables: &[(&str, &str)]) -> ServerSettings {
+        let mut environment = Environment::empty().with_variable("PIPEFY_DISABLE_STORED_SESSION", "true");
+        for (name, value) in variables {
+            environment = environment.with_variable(*name, *value);
+        }
+        load_server(&environment, &Overrides::new()).unwrap()
+    }
+
+    fn start(variables: &[(&str, &str)]) -> Result<McpRuntime, StartError> {
+        McpRuntime::for_profile(&settings(variables), &Environment::empty())
+    }
+
+    fn with_header(value: &str) -> Parts {
+        http::Request::builder().header(READ_ONLY_HEADER, value).body(()).unwrap().into_parts().0
+    }
+
+    #[test]
+    fn what_is_missing_is_said_with_the_way_out() {
+        let error = start(&[]).unwrap_err();
+        let text = error.to_string();
+        assert!(text.contains("Missing Pipefy authentication") && text.contains("PIPEFY_TOKEN"), "{text}");
+        assert!(text.contains("PIPEFY_SERVICE_ACCOUNT_") && text.contains("pipefy auth login"), "{text}");
+        assert_eq!(error.exit_code(), 1);
+        let remote = ("PIPEFY_MCP_PROFILE", "remote");
+        let error = start(&[remote]).unwrap_err();
+        assert!(error.to_string().contains("requires a resource server"), "{error}");
+        assert!(error.to_string().contains("PIPEFY_MCP_RS_RESOURCE_SERVER_URL"), "{error}");
+        assert_eq!(error.exit_code(), 1);
+        let url = ("PIPEFY_MCP_RS_RESOURCE_SERVER_URL", "https://mcp.example.com/mcp");
+        let error = start(&[remote, url]).unwrap_err();
+        assert!(error.to_string().contains("requires an inbound issuer"), "{error}");
+        assert!(error.to_string().contains("PIPEFY_JWT_ISSUER_URL"), "{error}");
+        let error = start(&[("PIPEFY_TOKEN", "t"), ("PIPEFY_MCP_TOOLSETS", "power,typo")]).unwrap_err();
+        assert!(error.to_string().contains("unknown toolset: typo"), "{error}");
+        assert_eq!(error.exit_code(), 2);
+    }
+
+    #[test]
+    fn a_request_can_only_narrow() {
+        let runtime = start(&[("PIPEFY_TOKEN", "t")]).unwrap();
+        for (value, reads) in [("true", true), ("1", true), ("maybe", true), ("false", false), ("", false), ("0", false)] {
+            let parts = with_header(value);
+            assert_eq!(runtime.policy(Some(&parts)).read_only, reads, "{value}");
+            assert_eq!(runtime.exposure(Some(&parts)).get("delete_card").is_none(), reads, "{value}");
+        }
+        assert!(runtime.exposure(None).get("delete_card").is_some());
+        let runtime = start(&[("PIPEFY_TOKEN", "t"), ("PIPEFY_MCP_READ_ONLY", "true")]).unwrap();
+        let parts = with_header("false");
+        assert!(runtime.policy(Some(&parts)).read_only);
+        assert!(runtime.exposure(Some(&parts)).get("delete_card").is_none());
+    }
+
+    #[test]
+    fn confirmations_belong_to_the_bearer_or_with_a_secret_to_the_person() {
+        let request = |bearer: &str, subject: &str| {
+            let (mut parts, ()) = http::Request::new(()).into_parts();
+            parts.extensions.insert(Principal {
+                client_id: "c".to_owned(),
+                issuer: Some("i".to_owned()),
+                subject: Some(subject.to_owned()),
+                scopes: Vec::new(),
+                expires_at: 0,
+                bearer: bearer.into(),
+            });
+            parts
+        };
+        let confirms = |runtime: &McpRuntime, first: Option<&Parts>, second: Option<&Parts>| {
+            let token = mint(&runtime.confirmation_key(first), "t", &Map::new(), 0);
+            verify(&runtime.confirmation_key(second), "t", &Map::new(), Some(&token), 0).is_ok()
+        };
+        let (old, new, other) = (request("old", "ana"), request("new", "ana"), request("old", "ben"));
+        let plain = start(&[("PIPEFY_TOKEN", "t")]).unwrap();
+        assert!(confirms(&plain, Some(&old), Some(&old)));
+        assert!(!confirms(&plain, Some(&old), Some(&new)));
+        assert!(confirms(&plain, None, None));
+        assert!(!confirms(&plain, None, Some(&old)));
+        let again = start(&[("PIPEFY_TOKEN", "t")]).unwrap();
+        let token = mint(&plain.confirmation_key(None), "t", &Map::new(), 0);
+        assert!(verify(&again.confirmation_key(None), "t", &Map::new(), Some(&token), 0).is_err());
+        let secret = "0123456789abcdef0123456789abcdef";
+        let signed = start(&[("PIPEFY_TOKEN", "t"), ("PIPEFY_MCP_CONFIRMATION_SECRET", secret)]).unwrap();
+        assert!(confirms(&signed, Some(&old), Some(&new)));
+        assert!(!confirms(&signed, Some(&old), Some(&other)));
+        assert!(!confirms(&signed, Some(&old), None));
+    }
+}

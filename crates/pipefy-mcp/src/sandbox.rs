@@ -1,0 +1,37 @@
+//! `--sandbox`: an embedded Pipefy instead of a real one, for this process.
+
+use pipefy::settings::{self, Overrides};
+use pipefy_sandbox::{Attached, DEFAULT_TOKEN, Data, SandboxError, SandboxOptions, attach_or_start, default_data_path};
+
+use crate::argv::SandboxData;
+
+/// Any loopback address, to check settings with before the sandbox runs.
+const NOWHERE: &str = "http://127.0.0.1:1";
+
+/// Serves the sandbox, or attaches to the process that already serves the same data.
+///
+/// # Errors
+/// The data file is unusable, or no port can be had.
+pub async fn start(data: &SandboxData) -> Result<Attached, SandboxError> {
+    let data = match data {
+        SandboxData::Memory => Data::Memory,
+        SandboxData::File(path) => Data::File(path.clone()),
+        SandboxData::Default => default_data_path().map_or(Data::Memory, Data::File),
+    };
+    attach_or_start(SandboxOptions { data, ..SandboxOptions::default() }).await
+}
+
+/// Points every setting that could reach a real service at the sandbox: it wins over every address and credential, and no
+/// keychain is read. `None`: to check the other settings before the sandbox runs.
+#[must_use]
+pub fn overrides(overrides: Overrides, sandbox: Option<&Attached>) -> Overrides {
+    let url = sandbox.map_or(NOWHERE, Attached::url);
+    let flag = "--sandbox";
+    overrides
+        .with(&settings::BASE_URL, flag, url)
+        .with(&settings::AUTH_URL, flag, url)
+        .with(&settings::IPAAS_URL, flag, url)
+        .with(&settings::ALLOW_INSECURE_URLS, flag, "true")
+        .with(&settings::STATIC_TOKEN, flag, DEFAULT_TOKEN)
+        .with(&settings::DISABLE_STORED_SESSION, flag, "true")
+}

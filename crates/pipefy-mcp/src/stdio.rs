@@ -1,0 +1,381 @@
+//! The server on standard input and output: one JSON-RPC message a line (`spec/mcp-server.md` section 8).
+//!
+//! The transport is our own because a bad line must be answered and must not end the connection, whatever it holds.
+
+use std::io;
+
+use bytes::Bytes;
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientRequest, GetMeta as _, JsonRpcMessage, ProtocolVersion, RequestId, ServerJsonRpcMessage,
+};
+use rmcp::service::{RoleServer, serve_server_with_ct};
+use rmcp::transport::{Transport, TransportAdapterIdentity};
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::handler::Handler;
+
+/// Longest line that is read; the rest of a longer one is skipped.
+const LONGEST_LINE: usize = 16 * 1024 * 1024;
+/// Messages that wait to be written before their senders wait.
+const WAITING: usize = 64;
+/// Bytes that are gathered before a write when more messages are waiting.
+const GATHERED: usize = 64 * 1024;
+
+/// Serves the person at this machine until the input ends (calls in flight are answered first, for up to 5 s) or
+/// `stop` fires (calls in flight are cancelled and answered, for up to 2 s).
+pub async fn serve(handler: Handler, stop: CancellationToken) {
+    let (input, output) = rmcp::transport::io::stdio_pipes();
+    serve_on(handler, input, output, stop).await;
+}
+
+/// Like [`serve`], on any pair of streams.
+pub async fn serve_on<R, W>(handler: Handler, input: R, output: W, stop: CancellationToken)
+where
+    R: AsyncRead + Send + Unpin + 'static,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    let input_end = CancellationToken::new();
+    let transport = Lines::new(input, output, input_end.clone());
+    let handler = handler.until(input_end);
+    match serve_server_with_ct::<_, _, _, TransportAdapterIdentity>(handler, transport, stop).await {
+        Ok(service) => {
+            if let Err(error) = service.waiting().await {
+                tracing::error!(%error, "the connection's task failed");
+            }
+        }
+        // Ended before a session began: by the client, or by a signal. Neither is an error.
+        Err(error) => tracing::debug!(%error, "no session was opened"),
+    }
+}
+
+/// Why a message could not be written.
+#[derive(Debug, thiserror::Error)]
+#[error("the output is closed")]
+struct OutputClosed;
+
+/// One line to write; the sender hears when it was.
+type Outgoing = (Bytes, Option<oneshot::Sender<()>>);
+
+struct Lines<R> {
+    input: BufReader<R>,
+    line: Vec<u8>,
+    /// The rest of a line that was too long is being skipped.
+    skipping: bool,
+    /// Whether a request has opened the session; before it, notifications have no meaning.
+    opened: bool,
+    /// An answer of the transport's own, until there is room for it.
+    own: Option<Bytes>,
+    output: Option<mpsc::Sender<Outgoing>>,
+    writer: Option<JoinHandle<()>>,
+    input_end: CancellationToken,
+}
+
+enum Line {
+    /// A whole line is in the buffer.
+    Whole,
+    /// A line that is longer than allowed; its beginning is gone.
+    TooLong,
+    /// No more input. What stood before it without a line end is in the buffer.
+    End,
+}
+
+impl<R: AsyncRead + Send + Unpin + 'static> Lines<R> {
+    fn new<W: AsyncWrite + Send + Unpin + 'static>(input: R, output: W, input_end: CancellationToken) -> Self {
+        let (sender, receiver) = mpsc::channel(WAITING);
+        Self {
+            input: BufReader::with_capacity(GATHERED, input),
+            line: Vec::new(),
+            skipping: false,
+            opened: false,
+            own: None,
+            output: Some(sender),
+            writer: Some(tokio::spawn(write(output, receiver))),
+            input_end,
+        }
+    }
+
+    /// Reads up to the end of a line. May be dropped and called again: nothing between an await and the next is lost.
+    async fn read_line(&mut self) -> io::Result<Line> {
+        loop {
+            let chunk = self.input.fill_buf().await?;
+            if chunk.is_empty() {
+                return Ok(Line::End);
+            }
+            let end = chunk.iter().position(|byte| *byte == b'\n');
+            let taken = end.map_or(chunk.len(), |at| at + 1);
+            let fits = self.line.len() + taken <= LONGEST_LINE;
+            let too_long = !self.skipping && !fits;
+            if !self.skipping && fits {
+                self.line.extend_from_slice(chunk.get(..taken).unwrap_or_default());
+            } else if too_long {
+                self.line = Vec::new();
+                self.skipping = true;
+            }
+            self.input.consume(taken);
+            let skipped = self.skipping;
+            if end.is_some() {
+                self.skipping = false;
+            }
+            if too_long {
+                return Ok(Line::TooLong);
+            }
+            if end.is_some() && !skipped {
+                return Ok(Line::Whole);
+            }
+        }
+    }
+
+    /// The next message for the service loop, or nothing when the line holds none for it.
+    fn take(&mut self) -> Option<ClientJsonRpcMessage> {
+        let read = read(&self.line);
+        self.line.clear();
+        // A huge line must not hold its memory for the rest of the session.
+        self.line.shrink_to(GATHERED);
+        match read {
+            Read::Nothing => None,
+            Read::Refused(answer) => {
+                self.own = Some(answer);
+                None
+            }
+            Read::Message(message) => {
+                let opens = opens(&message);
+                self.opened |= opens;
+                let request = matches!(*message, JsonRpcMessage::Request(_));
+                (self.opened || request).then_some(*message)
+            }
+        }
+    }
+
+    /// Puts an own answer into the queue.
+    async fn answer(&mut self) -> Result<(), OutputClosed> {
+        if self.own.is_some() {
+            let output = self.output.as_ref().ok_or(OutputClosed)?;
+            let room = output.reserve().await.map_err(|_| OutputClosed)?;
+            if let Some(answer) = self.own.take() {
+                room.send((answer, None));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<R: AsyncRead + Send + Unpin + 'static> Transport<RoleServer> for Lines<R> {
+    type Error = io::Error;
+
+    fn send(
+        &mut self,
+        message: ServerJsonRpcMessage,
+    ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
+        let output = self.output.clone();
+        async move {
+            let closed = || io::Error::from(io::ErrorKind::BrokenPipe);
+            let mut line = serde_json::to_vec(&message)?;
+            line.push(b'\n');
+            let (written, hears) = oneshot::channel();
+            output.ok_or_else(closed)?.send((line.into(), Some(written))).await.map_err(|_| closed())?;
+            hears.await.map_err(|_| closed())
+        }
+    }
+
+    async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
+        loop {
+            self.answer().await.ok()?;
+            let gone = self.output.clone()?;
+            let line = tokio::select! {
+                line = self.read_line() => line,
+                // Nobody reads the answers any more.
+                () = gone.closed() => return None,
+            };
+            match line {
+                Ok(Line::Whole) => {
+                    if let Some(message) = self.take() {
+                        return Some(message);
+                    }
+                }
+                Ok(Line::TooLong) => self.own = Some(refusal(-32600, "Message too long", None)),
+                Ok(Line::End) => {
+                    if !self.line.is_empty() {
+                        if let Some(message) = self.take() {
+                            return Some(message);
+                        }
+                        continue;
+                    }
+                    self.input_end.cancel();
+                    return None;
+                }
+                Err(error) => {
+                    tracing::error!(%error, "standard input cannot be read");
+                    self.input_end.cancel();
+                    return None;
+                }
+            }
+        }
+    }
+
+    async fn close(&mut self) -> Result<(), Self::Error> {
+        self.input_end.cancel();
+        drop(self.output.take());
+        if let Some(writer) = self.writer.take() {
+            // Ends when what was queued is written, or cannot be.
+            let _ended = writer.await;
+        }
+        Ok(())
+    }
+}
+
+/// Writes lines in their order, several at once when several wait.
+async fn write<W: AsyncWrite + Unpin>(mut output: W, mut queue: mpsc::Receiver<Outgoing>) {
+    let mut gathered = Vec::new();
+    let mut senders = Vec::new();
+    while let Some((line, sender)) = queue.recv().await {
+        gathered.clear();
+        gathered.extend_from_slice(&line);
+        senders.extend(sender);
+        while gathered.len() < GATHERED
+            && let Ok((line, sender)) = queue.try_recv()
+        {
+            gathered.extend_from_slice(&line);
+            senders.extend(sender);
+        }
+        if output.write_all(&gathered).await.is_err() || output.flush().await.is_err() {
+            // Dropping the queue tells everybody, and ends the session.
+            return;
+        }
+        gathered.shrink_to(GATHERED);
+        for sender in senders.drain(..) {
+            let _gone = sender.send(());
+        }
+    }
+}
+
+/// Whether this message ends the time before the session.
+fn opens(message: &ClientJsonRpcMessage) -> bool {
+    let JsonRpcMessage::Request(request) = message else { return false };
+    match &request.request {
+        ClientRequest::InitializeRequest(_) => true,
+        ClientRequest::PingRequest(_) | ClientRequest::DiscoverRequest(_) => false,
+        other => {
+            let meta = other.get_meta();
+            meta.missing_required_keys(&ProtocolVersion::NO_INITIALIZE).is_empty()
+                && meta.protocol_version().is_some_and(|version| ProtocolVersion::KNOWN_VERSIONS.contains(&version))
+        }
+    }
+}
+
+enum Read {
+    /// Nothing to do: a blank line, or a notification without meaning.
+    Nothing,
+    /// No message: this is the answer.
+    Refused(Bytes),
+    Message(Box<ClientJsonRpcMessage>),
+}
+
+/// Reads one line.
+fn read(line: &[u8]) -> Read {
+    let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line).trim_ascii();
+    if line.is_empty() {
+        return Read::Nothing;
+    }
+    let Ok(value) = serde_json::from_slice::<Value>(line) else {
+        return Read::Refused(refusal(-32700, "Parse error", None));
+    };
+    let Value::Object(mut object) = value else {
+        return Read::Refused(refusal(-32602, "Not one JSON-RPC message", None));
+    };
+    let id = object.get("id").and_then(|id| serde_json::from_value::<RequestId>(id.clone()).ok());
+    let refused = |id: &Option<RequestId>| Read::Refused(refusal(-32602, "Not one JSON-RPC message", id.as_ref()));
+    let notification = id.is_none();
+    match object.get("method") {
+        _ if object.get("jsonrpc").and_then(Value::as_str) != Some("2.0") => return refused(&id),
+        Some(Value::String(_)) => {
+            // An id that cannot be one makes a notification, which is never answered.
+            if notification {
+                object.remove("id");
+            }
+        }
+        None if id.is_some() && (object.contains_key("result") || object.contains_key("error")) => {}
+        _ => return refused(&id),
+    }
+    match serde_json::from_value::<ClientJsonRpcMessage>(Value::Object(object)) {
+        Ok(message) => Read::Message(Box::new(message)),
+        Err(_) if notification => Read::Nothing,
+        Err(_) => refused(&id),
+    }
+}
+
+/// An error of the transport's own, as one line.
+fn refusal(code: i64, message: &str, id: Option<&RequestId>) -> Bytes {
+    let id = id.map_or(Value::Null, |id| id.clone().into_json_value());
+    format!("{}\n", json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": message } })).into()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+    use super::*;
+
+    fn kind(line: &str) -> String {
+        match read(line.as_bytes()) {
+            Read::Nothing => "nothing".to_owned(),
+            Read::Refused(answer) => {
+                let answer: Value = serde_json::from_slice(&answer).unwrap();
+                format!("{} {}", answer["error"]["code"], answer["id"])
+            }
+            Read::Message(message) => match *message {
+                JsonRpcMessage::Request(request) => format!("request {}", request.id.into_json_value()),
+                JsonRpcMessage::Notification(_) => "notification".to_owned(),
+                JsonRpcMessage::Response(_) => "answer".to_owned(),
+                JsonRpcMessage::Error(_) => "error".to_owned(),
+            },
+        }
+    }
+
+    #[test]
+    fn lines_are_told_apart() {
+        for (line, wanted) in [
+            ("", "nothing"),
+            ("  \r", "nothing"),
+            ("{\"jsonrpc\":", "-32700 null"),
+            ("Content-Length: 12", "-32700 null"),
+            ("\u{feff}{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\r", "request 1"),
+            ("[]", "-32602 null"),
+            (r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#, "-32602 null"),
+            ("7", "-32602 null"),
+            ("{}", "-32602 null"),
+            (r#"{"jsonrpc":"1.0","id":5,"method":"ping"}"#, "-32602 5"),
+            (r#"{"jsonrpc":"2.0","id":"a","method":7}"#, "-32602 \"a\""),
+            (r#"{"jsonrpc":"2.0","id":-1,"method":"ping"}"#, "request -1"),
+            (r#"{"jsonrpc":"2.0","id":9007199254740992,"method":"ping"}"#, "request 9007199254740992"),
+            (r#"{"jsonrpc":"2.0","id":"1","method":"ping"}"#, "request \"1\""),
+            (r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, "notification"),
+            (r#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#, "notification"),
+            (r#"{"jsonrpc":"2.0","id":1,"method":"no/such","params":{}}"#, "request 1"),
+            (r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#, "notification"),
+            (r#"{"jsonrpc":"2.0","id":1,"result":{"action":"decline"}}"#, "answer"),
+            (r#"{"jsonrpc":"2.0","id":1,"error":{"code":-1,"message":"m"}}"#, "error"),
+            (r#"{"jsonrpc":"2.0","id":1}"#, "-32602 1"),
+        ] {
+            assert_eq!(kind(line), wanted, "{line}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_line_without_end_is_capped_and_the_next_one_works() {
+        let mut input = vec![b'x'; LONGEST_LINE + 10];
+        input.extend_from_slice(b"\n{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n");
+        let (mut theirs, ours) = tokio::io::duplex(4096);
+        let mut lines = Lines::new(std::io::Cursor::new(input), ours, CancellationToken::new());
+        let message = lines.receive().await.unwrap();
+        assert!(matches!(message, JsonRpcMessage::Request(_)));
+        assert!(lines.line.capacity() <= GATHERED);
+        lines.close().await.unwrap();
+        let mut answers = String::new();
+        tokio::io::AsyncReadExt::read_to_string(&mut theirs, &mut answers).await.unwrap();
+        assert_eq!(answers.lines().count(), 1);
+        assert!(answers.contains("-32600") && answers.contains("\"id\":null"), "{answers}");
+    }
+}
