@@ -67,7 +67,7 @@ impl Documents {
         }
         let document = match ExecutableDocument::parse_and_validate(schema(endpoint)?, text, "request.graphql") {
             Ok(document) => Ok(Arc::new(document)),
-            Err(with_errors) => Err(with_errors.errors.iter().map(|d| invalid_document(&d.to_json())).collect()),
+            Err(with_errors) => Err(invalid(with_errors.errors.iter().map(|d| invalid_document(&d.to_json())).collect())),
         };
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= KNOWN_DOCUMENTS {
@@ -165,6 +165,13 @@ fn execution_error(error: &GraphQLError) -> Value {
         None => crate::json::set(&mut value, "extensions", json!({ "code": "INTERNAL_SERVER_ERROR" })),
     }
     value
+}
+
+/// Unknown fields leave selections empty, which is reported too; only the cause is of use.
+fn invalid(errors: Vec<Value>) -> Vec<Value> {
+    let cause = |e: &&Value| e.pointer("/extensions/code").and_then(Value::as_str) == Some("undefinedField");
+    let causes: Vec<Value> = errors.iter().filter(cause).cloned().collect();
+    if causes.is_empty() { errors } else { causes }
 }
 
 /// A validation error in the words that clients look for.

@@ -88,7 +88,8 @@ impl GqlError {
     /// Reads an executor's message back: `(message, code)` of an encoded error, `None` of any other.
     pub(crate) fn decode(text: &str) -> Option<(String, Option<String>)> {
         let (_, encoded) = text.split_once(MARK)?;
-        let value: Value = serde_json::from_str(encoded).ok()?;
+        // Other text may follow.
+        let value: Value = serde_json::Deserializer::from_str(encoded).into_iter().next()?.ok()?;
         let message = value.get("message")?.as_str()?.to_owned();
         Some((message, value.get("code").and_then(Value::as_str).map(str::to_owned)))
     }

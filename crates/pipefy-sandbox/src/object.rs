@@ -162,7 +162,7 @@ fn resolve<'a>(ctx: &'a Ctx<'a>, ty: &Type, value: Value) -> Result<ResolvedValu
                 Value::Array(items) => items,
                 single => vec![single],
             };
-            let resolved: Vec<_> = items.into_iter().map(|v| resolve(ctx, item, v)).collect();
+            let resolved: Vec<_> = items.into_iter().map(|v| resolve(ctx, item, v).or_else(failed_item)).collect();
             Ok(ResolvedValue::List(Box::new(resolved.into_iter())))
         }
         Type::Named(name) | Type::NonNullNamed(name) => match ctx.schema.types.get(name) {
@@ -172,6 +172,22 @@ fn resolve<'a>(ctx: &'a Ctx<'a>, ty: &Type, value: Value) -> Result<ResolvedValu
             _ => Ok(ResolvedValue::leaf(leaf(name, value))),
         },
     }
+}
+
+/// The executor drops a whole list when one item is an error, and only the item when the item has a wrong type. The
+/// wrong type's name carries the error.
+fn failed_item<'a>(error: FieldError) -> Result<ResolvedValue<'a>, FieldError> {
+    struct Failed(String);
+    impl ObjectValue for Failed {
+        fn type_name(&self) -> &str {
+            &self.0
+        }
+
+        fn resolve_field<'a>(&'a self, info: &'a ResolveInfo<'a>) -> Result<ResolvedValue<'a>, FieldError> {
+            Err(self.unknown_field_error(info))
+        }
+    }
+    Ok(ResolvedValue::object(Failed(error.message)))
 }
 
 fn object<'a>(ctx: &'a Ctx<'a>, declared: &str, value: Value) -> Result<ResolvedValue<'a>, FieldError> {

@@ -505,11 +505,8 @@ fn move_to_phase(ctx: &Ctx<'_>, args: &Args) -> Answer {
     let id = text(&card, "id").to_owned();
     let refused = || GqlError::codeless(format!("Card could not be moved to phase id: {wanted}"));
     let current = ctx.must("phase", "Phase", text(&card, "phase_id"))?;
-    let destination = match ctx.find("phase", &wanted)? {
-        Some(phase) if text(&phase, "pipe_id") == text(&pipe, "id") => phase,
-        Some(_) => return Err(refused()),
-        None => return Err(GqlError::not_found("Phase", &wanted)),
-    };
+    let destination = ctx.find("phase", &wanted)?.filter(|phase| text(phase, "pipe_id") == text(&pipe, "id"));
+    let destination = destination.ok_or_else(refused)?;
     if text(&destination, "id") == text(&current, "id") {
         return Ok(json!({ "card": link("card", &id) }));
     }
@@ -521,7 +518,8 @@ fn move_to_phase(ctx: &Ctx<'_>, args: &Args) -> Answer {
     if back && flag(&current, "only_admin_can_move_to_previous") && access::pipe_level(ctx, &pipe)? != Level::Admin {
         return Err(refused());
     }
-    if let Some(field) = missing(ctx, &card, text(&current, "id"))? {
+    // Going back needs nothing; going on needs what the phase requires.
+    if !back && let Some(field) = missing(ctx, &card, text(&current, "id"))? {
         return Err(required(&field));
     }
     super::relations::check_children(ctx, &card, flag(&destination, "done"))?;
