@@ -12,6 +12,7 @@ use crate::error::ToolError;
 use crate::op::Op;
 use crate::outcome::Outcome;
 use crate::paging;
+use crate::tools::order::ORDER;
 
 /// One capability, ready to be listed and called.
 #[derive(Debug)]
@@ -70,7 +71,7 @@ impl Tool {
     }
 }
 
-/// All capabilities, in registration order.
+/// All capabilities, in the order in which they are listed.
 #[derive(Debug)]
 pub struct Catalogue {
     tools: Vec<Tool>,
@@ -80,7 +81,9 @@ pub struct Catalogue {
 impl Catalogue {
     /// Prepares the catalogue; schemas are made on first use.
     pub fn new() -> Self {
-        let tools: Vec<Tool> = crate::tools::DOMAINS.iter().flat_map(|rows| rows.iter()).map(Tool::new).collect();
+        let place: HashMap<&str, usize> = ORDER.iter().enumerate().map(|(index, name)| (*name, index)).collect();
+        let mut tools: Vec<Tool> = crate::tools::DOMAINS.iter().flat_map(|rows| rows.iter()).map(Tool::new).collect();
+        tools.sort_by_key(|tool| place.get(tool.name()).copied().unwrap_or(usize::MAX));
         let by_name = tools.iter().enumerate().map(|(index, tool)| (tool.name(), index)).collect();
         Self { tools, by_name }
     }

@@ -12,6 +12,7 @@ mod capability;
 mod catalogue;
 mod confirm;
 mod error;
+mod fuzzy;
 mod gate;
 mod op;
 mod outcome;

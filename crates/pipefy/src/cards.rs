@@ -69,3 +69,57 @@ pub fn delete_card(card_id: &str) -> Mutation {
     input.insert("id".to_owned(), card_id.into());
     Mutation::new(&documents::DELETE_CARD).input(input)
 }
+
+/// Cards whose field (by slug) holds a value, one page.
+pub fn find_cards(
+    pipe_id: &str,
+    field_id: &str,
+    field_value: &str,
+    include_fields: bool,
+    first: Option<i64>,
+    after: Option<&str>,
+) -> Query {
+    Query::new(&documents::FIND_CARDS)
+        .var("pipeId", pipe_id)
+        .var("search", serde_json::json!({ "fieldId": field_id, "fieldValue": field_value }))
+        .var("includeFields", include_fields)
+        .var_opt("first", first)
+        .var_opt("after", after)
+}
+
+/// What [`get_records`] may be narrowed by; what is `None` is not sent.
+#[derive(Clone, Debug, Default)]
+pub struct RecordsQuery<'a> {
+    /// Filter tree (`FilterSet`).
+    pub filter: Option<Value>,
+    /// Words to search for.
+    pub search_term: Option<&'a str>,
+    /// Only this phase.
+    pub phase_id: Option<&'a str>,
+    /// Sort keys (`[OrderBy!]`).
+    pub order_by: Option<Value>,
+    /// Also field values.
+    pub include_fields: bool,
+    /// Page size; Pipefy gives at most 50.
+    pub first: Option<i64>,
+    /// Cursor.
+    pub after: Option<&'a str>,
+}
+
+/// Cards of a pipe filtered, sorted and counted by Pipefy, one page. Paging ends at 10,000 cards with a filter or a term.
+pub fn get_records(pipe_id: &str, query: RecordsQuery<'_>) -> Query {
+    Query::new(&documents::GET_RECORDS)
+        .var("repoId", pipe_id)
+        .var("includeFields", query.include_fields)
+        .var_opt("where", query.filter)
+        .var_opt("searchTerm", query.search_term)
+        .var_opt("phaseId", query.phase_id)
+        .var_opt("orderBy", query.order_by)
+        .var_opt("first", query.first)
+        .var_opt("after", query.after)
+}
+
+/// The cards linked to a card as children and as parents.
+pub fn get_card_relations(card_id: &str) -> Query {
+    Query::new(&documents::GET_CARD_RELATIONS).var("cardId", card_id)
+}

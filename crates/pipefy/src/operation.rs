@@ -133,6 +133,12 @@ impl Mutation {
         self.var("input", input)
     }
 
+    /// Sets the variable `input` to `{id}`, which is all that most deletions take.
+    #[must_use]
+    pub fn id(self, id: &str) -> Self {
+        self.var("input", serde_json::json!({ "id": id }))
+    }
+
     /// Document and variables.
     pub fn operation(&self) -> &Operation {
         &self.0

@@ -1,7 +1,10 @@
-//! Pipes with their phases, forms and members. Root fields `pipe`, `phase` and `organizations.pipes` of the public endpoint.
+//! Pipes with their phases and forms. Root fields `pipe`, `phase`, `organizations.pipes`, `createPipe`, `updatePipe`,
+//! `deletePipe`, `clonePipes` of the public endpoint.
 
-use crate::document::documents::{members, phases, pipes};
-use crate::operation::Query;
+use serde_json::{Map, Value};
+
+use crate::document::documents::{phases, pipes};
+use crate::operation::{Mutation, Query};
 
 /// One pipe: phases with field ids and card counts, labels, start form, start form phase.
 pub fn get_pipe(pipe_id: &str) -> Query {
@@ -33,7 +36,30 @@ pub fn get_phase_conditions(phase_id: &str) -> Query {
     Query::new(&phases::GET_PHASE_CONDITIONS).var("phaseId", phase_id)
 }
 
-/// The members of a pipe with their roles.
-pub fn get_pipe_members(pipe_id: &str) -> Query {
-    Query::new(&members::GET_PIPE_MEMBERS).var("pipeId", pipe_id)
+/// Creates an empty pipe in an organisation.
+pub fn create_pipe(name: &str, organization_id: &str) -> Mutation {
+    let mut input = Map::new();
+    input.insert("name".to_owned(), name.into());
+    input.insert("organization_id".to_owned(), organization_id.into());
+    Mutation::new(&pipes::CREATE_PIPE).input(input)
+}
+
+/// Changes a pipe; `input` takes the keys of `UpdatePipeInput`.
+pub fn update_pipe(input: Map<String, Value>) -> Mutation {
+    Mutation::new(&pipes::UPDATE_PIPE).input(input)
+}
+
+/// Deletes a pipe for good.
+pub fn delete_pipe(pipe_id: &str) -> Mutation {
+    Mutation::new(&pipes::DELETE_PIPE).id(pipe_id)
+}
+
+/// Copies a pipe. The answer comes before the copy is complete: its phases may be missing at first.
+pub fn clone_pipe(template_id: &str, organization_id: Option<&str>) -> Mutation {
+    let mut input = Map::new();
+    input.insert("pipe_template_ids".to_owned(), Value::Array(vec![template_id.into()]));
+    if let Some(id) = organization_id {
+        input.insert("organization_id".to_owned(), id.into());
+    }
+    Mutation::new(&pipes::CLONE_PIPE).input(input)
 }

@@ -1,5 +1,5 @@
-//! Database tables and their records. Root fields `findRecords`, `table_records`, `setTableRecordFieldValue` of the public
-//! endpoint.
+//! Database tables and their records. Root fields `findRecords`, `table_records`, `table_record`, `organizations.tables`,
+//! `updateTableRecord`, `setTableRecordFieldValue` of the public endpoint.
 
 use serde_json::{Map, Value};
 
@@ -38,4 +38,19 @@ pub fn set_table_record_field_value(record_id: &str, field_id: &str, value: Valu
     input.insert("field_id".to_owned(), field_id.into());
     input.insert("value".to_owned(), value);
     Mutation::new(&documents::SET_TABLE_RECORD_FIELD_VALUE).input(input)
+}
+
+/// One record with its values.
+pub fn get_table_record(record_id: &str) -> Query {
+    Query::new(&documents::GET_TABLE_RECORD).var("id", record_id)
+}
+
+/// Every organisation with its tables, the first `first` of each.
+pub fn search_tables(first: i64) -> Query {
+    Query::new(&documents::SEARCH_TABLES).var("first", first)
+}
+
+/// Changes title, due date or status of a record; `input` takes the keys of `UpdateTableRecordInput`.
+pub fn update_table_record(input: Map<String, Value>) -> Mutation {
+    Mutation::new(&documents::UPDATE_TABLE_RECORD).input(input)
 }
