@@ -12,6 +12,7 @@ pub(crate) struct ListOrganizations {}
 impl Read for ListOrganizations {
     const OP: Op = Op::read("list_organizations", Domain::Governance, Shape::Text)
         .personas(&[Persona::Admin, Persona::Auditor])
+        .no_output_schema()
         .selects(&documents::organizations::LIST_ORGANIZATIONS, "organizations");
 
     async fn read(self, call: &Call<'_>) -> Result<Outcome, ToolError> {
