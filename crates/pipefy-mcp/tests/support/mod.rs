@@ -16,9 +16,9 @@ use serde_json::{Value, json};
 
 /// A backend that answers every GraphQL request with one card, and remembers the bearers.
 #[derive(Clone)]
-pub struct Backend {
-    pub url: String,
-    pub bearers: Arc<Mutex<Vec<String>>>,
+pub(crate) struct Backend {
+    pub(crate) url: String,
+    pub(crate) bearers: Arc<Mutex<Vec<String>>>,
 }
 
 #[derive(Clone)]
@@ -28,7 +28,7 @@ struct Answer {
 }
 
 impl Backend {
-    pub async fn start(delay: Duration) -> Self {
+    pub(crate) async fn start(delay: Duration) -> Self {
         let bearers = Arc::<Mutex<Vec<String>>>::default();
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -39,7 +39,7 @@ impl Backend {
         Self { url, bearers }
     }
 
-    pub fn seen(&self) -> Vec<String> {
+    pub(crate) fn seen(&self) -> Vec<String> {
         self.bearers.lock().unwrap().clone()
     }
 }
@@ -56,7 +56,7 @@ async fn answer(State(state): State<Answer>, headers: HeaderMap, body: String) -
 }
 
 /// Settings of a server against `base`.
-pub fn settings(base: &str, more: &[(&str, &str)]) -> ServerSettings {
+pub(crate) fn settings(base: &str, more: &[(&str, &str)]) -> ServerSettings {
     let mut environment = Environment::empty();
     for (name, value) in [
         ("PIPEFY_BASE_URL", base),
@@ -73,14 +73,14 @@ pub fn settings(base: &str, more: &[(&str, &str)]) -> ServerSettings {
 }
 
 /// A runtime against `base` with this identity.
-pub fn runtime(base: &str, identity: Arc<dyn Identity>, more: &[(&str, &str)]) -> Arc<McpRuntime> {
+pub(crate) fn runtime(base: &str, identity: Arc<dyn Identity>, more: &[(&str, &str)]) -> Arc<McpRuntime> {
     let settings = settings(base, more);
     let selection = Selection::parse(settings.mcp.toolsets.as_deref()).unwrap();
     Arc::new(McpRuntime::with_identity(&settings, &Environment::empty(), identity, &selection).unwrap())
 }
 
 /// A runtime against `base` with a fixed credential.
-pub fn local(base: &str, token: &str, more: &[(&str, &str)]) -> Arc<McpRuntime> {
+pub(crate) fn local(base: &str, token: &str, more: &[(&str, &str)]) -> Arc<McpRuntime> {
     let credential = pipefy::Credential::static_token(&token.into()).unwrap();
     runtime(base, Arc::new(StartupIdentity::new(credential)), more)
 }
