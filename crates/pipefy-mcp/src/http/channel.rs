@@ -1,0 +1,221 @@
+//! The service loop's transport: messages in from any POST, answers out to the POST (or GET) they belong to.
+//!
+//! rmcp's own HTTP session runs one more task per session, in which a client that does not read one stream holds up all
+//! others, and keeps the answers for a resumption that this server does not offer. Here each answer goes straight to the
+//! channel of its call.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rmcp::RoleServer;
+use rmcp::model::{
+    ClientJsonRpcMessage, GetExtensions as _, JsonRpcMessage, ProgressToken, RequestId, ServerJsonRpcMessage,
+    ServerNotification,
+};
+use rmcp::service::OriginatingRequestId;
+use rmcp::transport::Transport;
+use tokio::sync::mpsc;
+
+use super::sessions::Ender;
+
+/// Messages that wait per stream before the sender waits.
+const STREAM_BUFFER: usize = 16;
+
+/// Nobody can receive this message.
+#[derive(Debug, thiserror::Error)]
+#[error("no open stream can carry this message")]
+pub(crate) struct Undeliverable;
+
+/// Receives what belongs to one call or stream.
+pub(crate) type Stream = mpsc::Receiver<ServerJsonRpcMessage>;
+
+#[derive(Debug)]
+struct Route {
+    to: mpsc::Sender<ServerJsonRpcMessage>,
+    progress: Option<ProgressToken>,
+    /// Whether more than the answer can be sent: not with a plain JSON answer.
+    streams: bool,
+    /// Tells two calls with the same id apart.
+    serial: u64,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    calls: HashMap<RequestId, Route>,
+    listener: Option<mpsc::Sender<ServerJsonRpcMessage>>,
+    next_serial: u64,
+    closed: bool,
+}
+
+/// Who waits for what in one session.
+#[derive(Debug, Default)]
+pub(crate) struct Routes(Mutex<Table>);
+
+impl Routes {
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Registers a call; `None` when its id is in use. The number names this call.
+    pub(crate) fn call(&self, id: RequestId, progress: Option<ProgressToken>, streams: bool) -> Option<(Stream, u64)> {
+        let mut table = self.lock();
+        let (to, stream) = mpsc::channel(STREAM_BUFFER);
+        // After the end of the session the sender is gone at once, so the stream just ends.
+        if table.closed {
+            return Some((stream, 0));
+        }
+        if table.calls.contains_key(&id) {
+            return None;
+        }
+        table.next_serial += 1;
+        let serial = table.next_serial;
+        table.calls.insert(id, Route { to, progress, streams, serial });
+        Some((stream, serial))
+    }
+
+    /// Opens the standalone stream; `None` when there is one.
+    pub(crate) fn listen(&self) -> Option<Stream> {
+        let mut table = self.lock();
+        let (to, stream) = mpsc::channel(STREAM_BUFFER);
+        if table.listener.as_ref().is_some_and(|listener| !listener.is_closed()) {
+            return None;
+        }
+        if !table.closed {
+            table.listener = Some(to);
+        }
+        Some(stream)
+    }
+
+    /// Gives up a call: its answer, if one still comes, goes nowhere. The channel is returned for a last word.
+    pub(crate) fn forget(&self, id: &RequestId) -> Option<mpsc::Sender<ServerJsonRpcMessage>> {
+        self.lock().calls.remove(id).map(|route| route.to)
+    }
+
+    /// Whether this very call still runs.
+    pub(crate) fn is_running(&self, id: &RequestId, serial: u64) -> bool {
+        self.lock().calls.get(id).is_some_and(|route| route.serial == serial)
+    }
+
+    /// Calls without answer.
+    pub(crate) fn calls(&self) -> usize {
+        self.lock().calls.len()
+    }
+
+    /// Neither a call nor an open stream.
+    pub(crate) fn unused(&self) -> bool {
+        let table = self.lock();
+        table.calls.is_empty() && table.listener.as_ref().is_none_or(mpsc::Sender::is_closed)
+    }
+
+    /// Ends every stream, now and from now on.
+    pub(crate) fn close(&self) {
+        let mut table = self.lock();
+        table.closed = true;
+        table.calls.clear();
+        table.listener = None;
+    }
+
+    /// Where a message goes. An answer's route ends with it.
+    fn route(&self, message: &ServerJsonRpcMessage) -> Target {
+        let mut table = self.lock();
+        let of_call = |table: &Table, id: &RequestId| match table.calls.get(id) {
+            Some(route) if route.streams => Target::To(route.to.clone()),
+            Some(_) => Target::Nobody,
+            None => table.listener.clone().map_or(Target::Nobody, Target::To),
+        };
+        match message {
+            JsonRpcMessage::Response(answer) => Target::last(table.calls.remove(&answer.id)),
+            JsonRpcMessage::Error(error) => Target::last(error.id.as_ref().and_then(|id| table.calls.remove(id))),
+            JsonRpcMessage::Request(request) => {
+                match request.request.extensions().get::<OriginatingRequestId>() {
+                    Some(origin) => of_call(&table, &origin.0),
+                    None => table.listener.clone().map_or(Target::Nobody, Target::To),
+                }
+            }
+            JsonRpcMessage::Notification(message) => match &message.notification {
+                ServerNotification::ProgressNotification(progress) => {
+                    let token = &progress.params.progress_token;
+                    let route = table.calls.values().find(|route| route.progress.as_ref() == Some(token));
+                    // Progress of a finished or unknown call is of no use to anybody.
+                    route.filter(|route| route.streams).map_or(Target::Drop, |route| Target::To(route.to.clone()))
+                }
+                other => {
+                    let target = match other.extensions().get::<OriginatingRequestId>() {
+                        Some(origin) => of_call(&table, &origin.0),
+                        None => table.listener.clone().map_or(Target::Nobody, Target::To),
+                    };
+                    // A notification that nobody can hear is no failure.
+                    if matches!(target, Target::Nobody) { Target::Drop } else { target }
+                }
+            },
+        }
+    }
+}
+
+enum Target {
+    To(mpsc::Sender<ServerJsonRpcMessage>),
+    Drop,
+    Nobody,
+}
+
+impl Target {
+    fn last(route: Option<Route>) -> Self {
+        route.map_or(Target::Drop, |route| Target::To(route.to))
+    }
+}
+
+/// The service loop's end of a session (or of one stateless request).
+#[derive(Debug)]
+pub(crate) struct Inbox {
+    messages: mpsc::Receiver<ClientJsonRpcMessage>,
+    routes: Arc<Routes>,
+    ender: Option<Ender>,
+}
+
+impl Inbox {
+    /// `ender` is told when the loop has ended.
+    pub(crate) fn new(messages: mpsc::Receiver<ClientJsonRpcMessage>, routes: Arc<Routes>, ender: Option<Ender>) -> Self {
+        Self { messages, routes, ender }
+    }
+}
+
+impl Transport<RoleServer> for Inbox {
+    type Error = Undeliverable;
+
+    fn send(
+        &mut self,
+        message: ServerJsonRpcMessage,
+    ) -> impl Future<Output = Result<(), Undeliverable>> + Send + 'static {
+        // The loop calls this in order but runs the futures side by side, so the order is settled here.
+        let waiting = match self.routes.route(&message) {
+            Target::Drop => Ok(None),
+            Target::Nobody => Err(Undeliverable),
+            Target::To(to) => match to.try_send(message) {
+                Ok(()) => Ok(None),
+                Err(mpsc::error::TrySendError::Full(message)) => Ok(Some((to, message))),
+                // The client is gone; the call goes on.
+                Err(mpsc::error::TrySendError::Closed(JsonRpcMessage::Request(_))) => Err(Undeliverable),
+                Err(mpsc::error::TrySendError::Closed(_)) => Ok(None),
+            },
+        };
+        async move {
+            if let Some((to, message)) = waiting? {
+                // Only this call waits for a slow reader.
+                let _gone = to.send(message).await;
+            }
+            Ok(())
+        }
+    }
+
+    async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
+        self.messages.recv().await
+    }
+
+    async fn close(&mut self) -> Result<(), Undeliverable> {
+        self.routes.close();
+        if let Some(ender) = self.ender.take() {
+            ender.end();
+        }
+        Ok(())
+    }
+}

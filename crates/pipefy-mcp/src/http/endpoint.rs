@@ -1,0 +1,561 @@
+//! The MCP endpoint: every check in its order, then the service loop of the session or of the single request.
+//!
+//! Order: bearer and scopes, body cap, `Host` and `Origin`, session seal, method, `Accept`, content type, JSON, message,
+//! session presence. Each step either passes or is a [`Refusal`].
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::{Duration, SystemTime};
+
+use axum::body::Body;
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, HOST, ORIGIN};
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
+use http_body_util::BodyExt as _;
+use pipefy::settings::HostList;
+use rmcp::model::{
+    CancelledNotification, CancelledNotificationParam, ClientCapabilities, ClientJsonRpcMessage, ClientNotification, ClientRequest, GetMeta as _, Implementation,
+    InitializeRequestParams, JsonRpcMessage, ProtocolVersion, RequestId,
+};
+use rmcp::service::{serve_directly_with_ct, serve_server_with_ct};
+use rmcp::transport::TransportAdapterIdentity;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::bearer::{Inbound, Owner};
+use super::channel::{Inbox, Routes};
+use super::exchange_era;
+use super::log::Caller;
+use super::message::{self, Message, Unreadable};
+use super::refusal::{Refusal, code};
+use super::reply::{self, Era, Exchange, Finish, Format};
+use super::seal::Seal;
+use super::sessions::{Ender, Session, Sessions};
+use super::{PROTOCOL_VERSION, SESSION_ID, Served};
+use crate::identity::Principal;
+
+/// Messages that may wait for a session's loop.
+const INBOX: usize = 64;
+
+/// Grace for a read whose client has gone: a reconnecting client may ask for the same again, and gets it from Pipefy's cache.
+pub(super) const DISCONNECT_GRACE: Duration = Duration::from_secs(10);
+
+/// How the endpoint behaves.
+#[derive(Debug)]
+pub(super) struct Rules {
+    pub(super) inbound: Inbound,
+    pub(super) hosts: HostList,
+    pub(super) stateless: bool,
+    pub(super) json_response: bool,
+    pub(super) max_body: usize,
+    pub(super) disconnect_grace: Duration,
+}
+
+/// The endpoint's state.
+pub(super) struct Endpoint<S> {
+    pub(super) served: S,
+    pub(super) rules: Rules,
+    pub(super) seal: Seal,
+    pub(super) sessions: Arc<Sessions>,
+    /// Ends standalone streams: the server is going away.
+    pub(super) drain: CancellationToken,
+    /// Ends everything.
+    pub(super) stop: CancellationToken,
+}
+
+/// The endpoint as a service.
+pub(super) struct Mount<S>(pub(super) Arc<Endpoint<S>>);
+
+impl<S> Clone for Mount<S> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<S: Served> tower::Service<Request<Body>> for Mount<S> {
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let endpoint = self.0.clone();
+        let answer = async move { Ok(endpoint.answer(request).await.unwrap_or_else(Refusal::into_response)) };
+        Box::pin(answer)
+    }
+}
+
+/// One request that has passed the checks which look at headers alone.
+pub(super) struct Checked {
+    pub(super) parts: Parts,
+    pub(super) body: Bytes,
+}
+
+impl<S: Served> Endpoint<S> {
+    async fn answer(self: &Arc<Self>, request: Request<Body>) -> Result<Response<Body>, Refusal> {
+        let (mut parts, body) = request.into_parts();
+        self.rules.inbound.admit(&mut parts).await?;
+        if let Some(principal) = parts.extensions.get::<Principal>()
+            && let Some(caller) = parts.extensions.get::<Caller>()
+        {
+            caller.set(principal.subject.clone(), principal.client_id.clone());
+        }
+        let body = match parts.method {
+            Method::POST => read_body(&parts.headers, body, self.rules.max_body).await?,
+            _ => Bytes::new(),
+        };
+        check_host(&parts, &self.rules.hosts)?;
+        let request = Checked { parts, body };
+        if exchange_era::chosen(&request.parts.headers) {
+            return self.exchange(request).await;
+        }
+        if self.rules.stateless { self.stateless(request).await } else { self.stateful(request).await }
+    }
+
+    /// The handshake era without sessions: every POST stands alone.
+    async fn stateless(self: &Arc<Self>, request: Checked) -> Result<Response<Body>, Refusal> {
+        if request.parts.method != Method::POST {
+            return Err(Refusal::method_not_allowed("POST"));
+        }
+        let format = self.post_format(&request.parts.headers)?;
+        let message = read(&request.body, code::INVALID_PARAMS)?;
+        let Message::Request { id, method, .. } = &message else { return Ok(reply::accepted()) };
+        let typed = message::build(&request.body, &message).map_err(|error| unreadable(error, code::INVALID_PARAMS))?;
+        let mut version = request
+            .parts
+            .headers
+            .get(PROTOCOL_VERSION)
+            .and_then(|value| handshake_version(value.to_str().ok()?))
+            .unwrap_or(ProtocolVersion::V_2025_03_26);
+        if method == "initialize" {
+            let Some(asked) = asked_version(&typed) else { return Ok(invalid_initialize(id)) };
+            version = handshake_version(asked.as_str()).unwrap_or(ProtocolVersion::V_2025_11_25);
+        }
+        let exchange = self.serve_alone(typed, id, version, request.parts);
+        Ok(exchange.respond(format, Era::Handshake).await)
+    }
+
+    /// Hands one request to a service loop of its own. The loop ends with the response, answered or not.
+    pub(super) fn serve_alone(
+        &self,
+        mut typed: ClientJsonRpcMessage,
+        id: &RequestId,
+        version: ProtocolVersion,
+        parts: Parts,
+    ) -> Exchange {
+        let progress = progress_token(&typed);
+        message::attach(&mut typed, parts);
+        let routes = Arc::new(Routes::default());
+        // Nothing can be asked back without a session, but notifications travel with the answer.
+        let stream = routes.call(id.clone(), progress, true).map(|(stream, _)| stream);
+        let (inbox, messages) = mpsc::channel(1);
+        // The channel is new and has room for one.
+        let _sent = inbox.try_send(typed);
+        let mut info = InitializeRequestParams::new(ClientCapabilities::default(), Implementation::default());
+        info.protocol_version = version;
+        let transport = Inbox::new(messages, routes, None);
+        let stop = self.stop.child_token();
+        let service = serve_directly_with_ct::<_, _, _, _, TransportAdapterIdentity>(
+            self.served.handler(),
+            transport,
+            Some(info),
+            stop,
+        );
+        let guard = Box::new(Alone { _inbox: inbox, _service: service });
+        Exchange { stream: stream.unwrap_or_else(|| mpsc::channel(1).1), guard: Some(guard) }
+    }
+
+    /// The handshake era with sessions.
+    async fn stateful(self: &Arc<Self>, request: Checked) -> Result<Response<Body>, Refusal> {
+        let Some(sealed) = request.parts.headers.get(SESSION_ID).cloned() else {
+            return self.without_session(request).await;
+        };
+        let owner = Owner::of(&request.parts);
+        let id = sealed.to_str().ok().and_then(|sealed| self.seal.open(sealed, &owner));
+        let Some(id) = id else {
+            tracing::warn!("refused a session id that is not this caller's");
+            return Err(Refusal::unknown_session());
+        };
+        // The seal proves that this caller had the session; so it may know that it is over.
+        let session = self.sessions.find(id).ok_or_else(Refusal::ended_session)?;
+        let mut response = self.in_session(&session, request).await.unwrap_or_else(Refusal::into_response);
+        response.headers_mut().insert(SESSION_ID, sealed);
+        Ok(response)
+    }
+
+    async fn without_session(self: &Arc<Self>, request: Checked) -> Result<Response<Body>, Refusal> {
+        match request.parts.method {
+            Method::POST => {}
+            Method::GET => {
+                accepts_events(&request.parts.headers)?;
+                return Err(Refusal::missing_session());
+            }
+            Method::DELETE => return Err(Refusal::missing_session()),
+            _ => return Err(Refusal::method_not_allowed("GET, POST, DELETE")),
+        }
+        let format = self.post_format(&request.parts.headers)?;
+        let message = read(&request.body, code::INVALID_PARAMS)?;
+        match &message {
+            Message::Request { id, method, .. } if method == "initialize" => {
+                let typed =
+                    message::build(&request.body, &message).map_err(|error| unreadable(error, code::INVALID_PARAMS))?;
+                // The handshake's future is large, and every request would carry room for it.
+                Box::pin(self.open_session(typed, id, format, request.parts)).await
+            }
+            _ => Err(Refusal::missing_session()),
+        }
+    }
+
+    async fn open_session(
+        self: &Arc<Self>,
+        mut typed: ClientJsonRpcMessage,
+        request_id: &RequestId,
+        format: Format,
+        parts: Parts,
+    ) -> Result<Response<Body>, Refusal> {
+        if asked_version(&typed).is_none() {
+            return Ok(invalid_initialize(request_id));
+        }
+        if self.rules.json_response
+            && let JsonRpcMessage::Request(request) = &mut typed
+            && let ClientRequest::InitializeRequest(initialize) = &mut request.request
+        {
+            // Plain JSON answers cannot carry questions, so the handler shall not know that the client takes some.
+            initialize.params.capabilities.elicitation = None;
+        }
+        let owner = Owner::of(&parts);
+        let slot = self.sessions.reserve(owner.clone())?;
+        let id: Arc<str> = uuid::Uuid::new_v4().simple().to_string().into();
+        let sealed = HeaderValue::from_str(&self.seal.seal(&id, &owner)).map_err(|_| Refusal::internal())?;
+
+        message::attach(&mut typed, parts);
+        let routes = Arc::new(Routes::default());
+        let (stream, _) = routes.call(request_id.clone(), None, true).ok_or_else(Refusal::internal)?;
+        let (inbox, messages) = mpsc::channel(INBOX);
+        let _sent = inbox.try_send(typed);
+        let stop = self.stop.child_token();
+        let transport = Inbox::new(messages, routes.clone(), Some(Ender::new(&self.sessions, id.clone())));
+        let service = Box::pin(serve_server_with_ct::<_, _, _, TransportAdapterIdentity>(
+            self.served.handler(),
+            transport,
+            stop.clone(),
+        ));
+        let exchange = Exchange { stream, guard: None };
+        match service.await {
+            Ok(service) => {
+                slot.open(id.clone(), inbox, routes, stop, Box::new(service));
+                tracing::info!(session = %id, open = self.sessions.count(), "session created");
+                let mut response = exchange.respond(format, Era::Handshake).await;
+                response.headers_mut().insert(SESSION_ID, sealed);
+                Ok(response)
+            }
+            // The handler's error is the answer, and there is no session.
+            Err(rmcp::service::ServerInitializeError::InitializeFailed(_)) => {
+                Ok(exchange.respond(format, Era::Handshake).await)
+            }
+            Err(_) => Err(Refusal::internal()),
+        }
+    }
+
+    async fn in_session(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        request: Checked,
+    ) -> Result<Response<Body>, Refusal> {
+        match request.parts.method {
+            Method::POST => self.post(session, request).await,
+            Method::GET => self.get(session, &request.parts),
+            Method::DELETE => {
+                self.sessions.end(&session.id);
+                Ok(Response::new(Body::empty()))
+            }
+            _ => Err(Refusal::method_not_allowed("GET, POST, DELETE")),
+        }
+    }
+
+    /// The standalone stream. `Last-Event-ID` means nothing here: nothing is kept.
+    fn get(&self, session: &Session, parts: &Parts) -> Result<Response<Body>, Refusal> {
+        accepts_events(&parts.headers)?;
+        let stream = session.routes.listen().ok_or_else(Refusal::second_stream)?;
+        let drain = self.drain.clone();
+        let left = parts.extensions.get::<Principal>().map(|principal| time_until(principal.expires_at));
+        let until: BoxFuture<'static, ()> = Box::pin(async move {
+            match left {
+                // Who may no longer ask may no longer listen.
+                Some(left) => {
+                    let _drained = tokio::time::timeout(left, drain.cancelled()).await;
+                }
+                None => drain.cancelled().await,
+            }
+        });
+        Ok(reply::listen(stream, until))
+    }
+
+    async fn post(self: &Arc<Self>, session: &Arc<Session>, request: Checked) -> Result<Response<Body>, Refusal> {
+        let format = self.post_format(&request.parts.headers)?;
+        let message = read(&request.body, code::INVALID_PARAMS)?;
+        let mut typed = message::build(&request.body, &message).map_err(|error| unreadable(error, code::INVALID_PARAMS))?;
+        let Message::Request { id, method, .. } = message else {
+            let cancelled = cancelled_request(&typed);
+            message::attach(&mut typed, request.parts);
+            self.hand_over(session, typed).await?;
+            // The loop stops the call and says nothing; the waiting POST is told here.
+            if let Some(id) = cancelled
+                && let Some(stream) = session.routes.forget(&id)
+            {
+                let _gone = stream.try_send(reply::cancelled(id));
+            }
+            return Ok(reply::accepted());
+        };
+        if method == "initialize" && asked_version(&typed).is_none() {
+            return Ok(invalid_initialize(&id));
+        }
+        let read_only = match &typed {
+            JsonRpcMessage::Request(request) => match &request.request {
+                ClientRequest::CallToolRequest(call) => self.served.is_read(&call.params.name),
+                _ => true,
+            },
+            _ => true,
+        };
+        let progress = progress_token(&typed);
+        let call = session.routes.call(id.clone(), progress, format == Format::Events);
+        let (stream, serial) = call.ok_or_else(|| Refusal::duplicate_id(&id))?;
+        let watch = Watch {
+            session: session.clone(),
+            id,
+            serial,
+            grace: read_only.then_some(self.rules.disconnect_grace),
+            done: false,
+        };
+        message::attach(&mut typed, request.parts);
+        let exchange = Exchange { stream, guard: Some(Box::new(watch)) };
+        self.hand_over(session, typed).await?;
+        Ok(exchange.respond(format, Era::Handshake).await)
+    }
+
+    async fn hand_over(&self, session: &Session, message: ClientJsonRpcMessage) -> Result<(), Refusal> {
+        session.inbox.send(message).await.map_err(|_| {
+            self.sessions.end(&session.id);
+            Refusal::ended_session()
+        })
+    }
+
+    /// What a POST may be answered with, and whether its body is JSON.
+    ///
+    /// Lenient: a client that takes only one of the two gets that one.
+    pub(super) fn post_format(&self, headers: &HeaderMap) -> Result<Format, Refusal> {
+        content_type(headers)?;
+        let json = accepts(headers, "application", "json");
+        let events = accepts(headers, "text", "event-stream");
+        match (self.rules.json_response, json, events) {
+            (true, true, _) => Ok(Format::Json),
+            (true, false, _) => Err(Refusal::not_acceptable("application/json")),
+            (false, _, true) => Ok(Format::Events),
+            (false, true, false) => Ok(Format::Json),
+            (false, false, false) => Err(Refusal::not_acceptable("application/json and text/event-stream")),
+        }
+    }
+}
+
+/// Keeps a service loop alive for one response.
+struct Alone<T> {
+    _inbox: mpsc::Sender<ClientJsonRpcMessage>,
+    _service: T,
+}
+
+impl<T: Send + Sync> Finish for Alone<T> {
+    fn finished(&mut self) {}
+}
+
+/// Looks after a session's call whose client has gone before the answer: a read is cancelled after a while, a write runs to
+/// its end, because its outcome matters whether or not somebody waits for it.
+struct Watch {
+    session: Arc<Session>,
+    id: RequestId,
+    serial: u64,
+    grace: Option<Duration>,
+    done: bool,
+}
+
+impl Finish for Watch {
+    fn finished(&mut self) {
+        self.done = true;
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        let Some(grace) = self.grace.filter(|_| !self.done) else { return };
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        let (session, id, serial) = (self.session.clone(), self.id.clone(), self.serial);
+        runtime.spawn(async move {
+            tokio::select! {
+                () = tokio::time::sleep(grace) => {}
+                () = session.stop.cancelled() => return,
+            }
+            if session.routes.is_running(&id, serial) {
+                session.routes.forget(&id);
+                let reason = Some("the client has gone".to_owned());
+                let cancelled = CancelledNotification::new(CancelledNotificationParam::new(Some(id), reason));
+                let message = JsonRpcMessage::notification(ClientNotification::CancelledNotification(cancelled));
+                let _ended = session.inbox.send(message).await;
+            }
+        });
+    }
+}
+
+/// Reads the body up to the limit. What was declared too large is not read at all, apart from a little: a client that is still
+/// writing would see a broken connection instead of the answer.
+async fn read_body(headers: &HeaderMap, body: Body, limit: usize) -> Result<Bytes, Refusal> {
+    let declared = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+    let limit_u64 = u64::try_from(limit).unwrap_or(u64::MAX);
+    let mut body = body;
+    if declared.is_none_or(|length| length <= limit_u64) {
+        // One chunk, the usual case, is passed on without copying.
+        let mut whole = Bytes::new();
+        let mut more: Vec<u8> = Vec::new();
+        loop {
+            let Some(frame) = body.frame().await else {
+                return Ok(if more.is_empty() { whole } else { more.into() });
+            };
+            let Ok(data) = frame.map_err(|_| Refusal::not_json())?.into_data() else { continue };
+            if whole.len().max(more.len()) + data.len() > limit {
+                break;
+            }
+            if whole.is_empty() && more.is_empty() {
+                whole = data;
+            } else {
+                if more.is_empty() {
+                    more.extend_from_slice(&whole);
+                }
+                more.extend_from_slice(&data);
+            }
+        }
+    }
+    let discard = async {
+        let mut left = 4 * limit;
+        while let Some(Ok(frame)) = body.frame().await {
+            let length = frame.data_ref().map_or(0, Bytes::len);
+            if length > left {
+                break;
+            }
+            left -= length;
+        }
+    };
+    let _slow = tokio::time::timeout(Duration::from_secs(2), discard).await;
+    Err(Refusal::body_too_large(limit))
+}
+
+/// Protection against DNS rebinding. HTTP/2 has no `Host`; its `:authority` is in the URI.
+fn check_host(parts: &Parts, hosts: &HostList) -> Result<(), Refusal> {
+    let header = parts.headers.get(HOST).map(|value| value.to_str().unwrap_or_default());
+    let host = header.or_else(|| parts.uri.authority().map(http::uri::Authority::as_str));
+    if !hosts.allows_host(host) {
+        tracing::warn!("refused a request with a foreign Host");
+        return Err(Refusal::host());
+    }
+    let origin = parts.headers.get(ORIGIN).map(|value| value.to_str().unwrap_or("not text"));
+    if !hosts.allows_origin(origin) {
+        tracing::warn!("refused a request with a foreign Origin");
+        return Err(Refusal::origin());
+    }
+    Ok(())
+}
+
+fn content_type(headers: &HeaderMap) -> Result<(), Refusal> {
+    let value = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let essence = value.split(';').next().unwrap_or_default().trim();
+    if essence.eq_ignore_ascii_case("application/json") {
+        return Ok(());
+    }
+    let alike = value.get(..16).is_some_and(|start| start.eq_ignore_ascii_case("application/json"));
+    Err(Refusal::content_type(if alike { StatusCode::UNSUPPORTED_MEDIA_TYPE } else { StatusCode::BAD_REQUEST }))
+}
+
+/// Whether `Accept` covers the media type. Parameters do not count, as in the reference.
+fn accepts(headers: &HeaderMap, kind: &str, subkind: &str) -> bool {
+    headers.get_all(ACCEPT).into_iter().filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(',')).any(
+        |range| {
+            let essence = range.split(';').next().unwrap_or_default().trim();
+            essence.split_once('/').is_some_and(|(k, s)| {
+                (k == "*" && s == "*") || (k.eq_ignore_ascii_case(kind) && (s == "*" || s.eq_ignore_ascii_case(subkind)))
+            })
+        },
+    )
+}
+
+fn accepts_events(headers: &HeaderMap) -> Result<(), Refusal> {
+    if accepts(headers, "text", "event-stream") { Ok(()) } else { Err(Refusal::not_acceptable("text/event-stream")) }
+}
+
+pub(super) fn read(body: &[u8], shape: i64) -> Result<Message<'_>, Refusal> {
+    message::read(body).map_err(|error| unreadable(error, shape))
+}
+
+pub(super) fn unreadable(error: Unreadable, shape: i64) -> Refusal {
+    match error {
+        Unreadable::NotJson => Refusal::not_json(),
+        Unreadable::NotOneMessage => Refusal::not_one_message(shape),
+    }
+}
+
+/// The revision named by an `initialize` whose parameters are complete.
+fn asked_version(message: &ClientJsonRpcMessage) -> Option<ProtocolVersion> {
+    match message {
+        JsonRpcMessage::Request(request) => match &request.request {
+            ClientRequest::InitializeRequest(initialize) => Some(initialize.params.protocol_version.clone()),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// The handshake era delivers errors of the method with 200.
+fn invalid_initialize(id: &RequestId) -> Response<Body> {
+    Refusal::new(StatusCode::OK, code::INVALID_PARAMS, "Invalid request parameters")
+        .for_request(id)
+        .data("".into())
+        .into_response()
+}
+
+/// One of the revisions that have a handshake.
+pub(super) fn handshake_version(text: &str) -> Option<ProtocolVersion> {
+    [
+        ProtocolVersion::V_2024_11_05,
+        ProtocolVersion::V_2025_03_26,
+        ProtocolVersion::V_2025_06_18,
+        ProtocolVersion::V_2025_11_25,
+    ]
+    .into_iter()
+    .find(|version| version.as_str() == text)
+}
+
+fn progress_token(message: &ClientJsonRpcMessage) -> Option<rmcp::model::ProgressToken> {
+    match message {
+        JsonRpcMessage::Request(request) => request.request.get_meta().get_progress_token(),
+        _ => None,
+    }
+}
+
+fn cancelled_request(message: &ClientJsonRpcMessage) -> Option<RequestId> {
+    match message {
+        JsonRpcMessage::Notification(notification) => match &notification.notification {
+            ClientNotification::CancelledNotification(cancelled) => cancelled.params.request_id.clone(),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn time_until(unix_seconds: i64) -> Duration {
+    let at = Duration::from_secs(u64::try_from(unix_seconds).unwrap_or(0));
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    at.saturating_sub(now)
+}

@@ -1,0 +1,342 @@
+//! The request id and the `http_request` line: one JSON object a line, exactly one line a request, whatever becomes of it.
+
+use std::convert::Infallible;
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use axum::body::Body;
+use axum::extract::ConnectInfo;
+use bytes::Bytes;
+use http::{HeaderMap, Request, Response};
+use hyper::body::{Frame, SizeHint};
+use tower::{Layer, Service};
+
+use super::SESSION_ID;
+
+/// Longest request id, session id or path that is logged as sent.
+const LONGEST: usize = 128;
+
+/// Ties together what one HTTP request caused: on its `http_request` line, and for the handler in the parts' extensions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CorrelationId(pub Arc<str>);
+
+/// Takes finished lines (without line end). Standard error, or a test's list.
+pub type Lines = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// Writes each line to standard error in one piece.
+pub fn stderr_lines() -> Lines {
+    Arc::new(|line| {
+        let mut whole = String::with_capacity(line.len() + 1);
+        whole.push_str(line);
+        whole.push('\n');
+        // Nowhere left to report to.
+        let _closed = std::io::stderr().lock().write_all(whole.as_bytes());
+    })
+}
+
+/// The caller, as far as it is logged. Filled in by the bearer check.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Caller(Arc<OnceLock<(Option<String>, String)>>);
+
+impl Caller {
+    pub(crate) fn set(&self, subject: Option<String>, client_id: String) {
+        // Only the first can be the one.
+        let _second = self.0.set((subject, client_id));
+    }
+}
+
+/// Puts the log line around a service.
+#[derive(Clone)]
+pub(crate) struct RequestLog {
+    lines: Lines,
+    trusted_proxies: Arc<[IpAddr]>,
+}
+
+impl RequestLog {
+    pub(crate) fn new(lines: Lines, trusted_proxies: &[IpAddr]) -> Self {
+        Self { lines, trusted_proxies: trusted_proxies.into() }
+    }
+}
+
+impl<S> Layer<S> for RequestLog {
+    type Service = Logged<S>;
+
+    fn layer(&self, inner: S) -> Logged<S> {
+        Logged { inner, log: self.clone() }
+    }
+}
+
+/// See [`RequestLog`].
+#[derive(Clone)]
+pub(crate) struct Logged<S> {
+    inner: S,
+    log: RequestLog,
+}
+
+impl<S> Service<Request<Body>> for Logged<S>
+where
+    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
+    S::Future: Send + 'static,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
+        let mut line = Line::begin(&request, &self.log);
+        request.extensions_mut().insert(CorrelationId(line.request_id.clone()));
+        request.extensions_mut().insert(line.caller.clone());
+        let answer = self.inner.call(request);
+        Box::pin(async move {
+            let response = answer.await?;
+            line.status = Some(response.status().as_u16());
+            if line.session_id.is_none() {
+                line.session_id = response.headers().get(SESSION_ID).and_then(|value| session_id(value.to_str().ok()?));
+            }
+            let (parts, body) = response.into_parts();
+            if hyper::body::Body::is_end_stream(&body) {
+                return Ok(Response::from_parts(parts, body));
+            }
+            Ok(Response::from_parts(parts, Body::new(LoggedBody { body, line: Some(line) })))
+        })
+    }
+}
+
+/// One line, written when it is dropped: with the response's last byte, with its connection, or with a crash before either.
+struct Line {
+    lines: Lines,
+    begun: Instant,
+    method: http::Method,
+    path: String,
+    status: Option<u16>,
+    client_ip: Option<IpAddr>,
+    session_id: Option<String>,
+    request_id: Arc<str>,
+    caller: Caller,
+}
+
+impl Line {
+    fn begin(request: &Request<Body>, log: &RequestLog) -> Self {
+        let headers = request.headers();
+        Self {
+            lines: log.lines.clone(),
+            begun: Instant::now(),
+            method: request.method().clone(),
+            path: request.uri().path().to_owned(),
+            status: None,
+            client_ip: client_ip(request, &log.trusted_proxies),
+            session_id: headers.get(SESSION_ID).and_then(|value| session_id(value.to_str().ok()?)),
+            request_id: request_id(headers),
+            caller: Caller::default(),
+        }
+    }
+
+    fn text(&self) -> String {
+        let mut line = String::with_capacity(384);
+        line.push_str("{\"event\":\"http_request\",\"timestamp\":\"");
+        timestamp(&mut line);
+        line.push_str("\",\"method\":");
+        quoted(&mut line, Some(self.method.as_str()));
+        line.push_str(",\"path\":");
+        quoted(&mut line, Some(&self.path));
+        line.push_str(",\"status\":");
+        let _infallible = match self.status {
+            Some(status) => write!(line, "{status}"),
+            None => write!(line, "null"),
+        };
+        let _infallible = write!(line, ",\"duration_ms\":{:.3}", self.begun.elapsed().as_secs_f64() * 1e3);
+        line.push_str(",\"client_ip\":");
+        quoted(&mut line, self.client_ip.map(|ip| ip.to_string()).as_deref());
+        line.push_str(",\"session_id\":");
+        quoted(&mut line, self.session_id.as_deref());
+        line.push_str(",\"request_id\":");
+        quoted(&mut line, Some(&self.request_id));
+        let caller = self.caller.0.get();
+        line.push_str(",\"sub\":");
+        quoted(&mut line, caller.and_then(|caller| caller.0.as_deref()));
+        line.push_str(",\"client_id\":");
+        quoted(&mut line, caller.map(|caller| caller.1.as_str()));
+        line.push('}');
+        line
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        (self.lines)(&self.text());
+    }
+}
+
+struct LoggedBody {
+    body: Body,
+    line: Option<Line>,
+}
+
+impl hyper::body::Body for LoggedBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let frame = Pin::new(&mut self.body).poll_frame(cx);
+        // Written before the client can see the end, so that who has the answer finds the line.
+        if matches!(frame, Poll::Ready(None | Some(Err(_)))) || self.body.is_end_stream() {
+            self.line = None;
+        }
+        frame
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// The first usable of the client's own ids, or a new one.
+fn request_id(headers: &HeaderMap) -> Arc<str> {
+    let sent = ["x-request-id", "x-correlation-id"].into_iter().find_map(|name| {
+        let id = headers.get(name)?.to_str().ok()?.trim();
+        (!id.is_empty() && id.len() <= LONGEST).then_some(id)
+    });
+    match sent {
+        Some(id) => id.into(),
+        None => uuid::Uuid::new_v4().to_string().into(),
+    }
+}
+
+/// The id without its seal: it names the session and opens nothing.
+fn session_id(sealed: &str) -> Option<String> {
+    let id = sealed.split('.').next()?;
+    (!id.is_empty() && id.len() <= LONGEST).then(|| id.to_owned())
+}
+
+/// Whether the peer is one of the trusted proxies.
+pub(super) fn is_trusted(extensions: &http::Extensions, trusted: &[IpAddr]) -> bool {
+    extensions.get::<ConnectInfo<SocketAddr>>().is_some_and(|peer| trusted.contains(&peer.0.ip().to_canonical()))
+}
+
+/// The peer, or, behind trusted proxies, the last address that is none of them.
+fn client_ip(request: &Request<Body>, trusted: &[IpAddr]) -> Option<IpAddr> {
+    let peer = request.extensions().get::<ConnectInfo<SocketAddr>>()?.0.ip().to_canonical();
+    if !trusted.contains(&peer) {
+        return Some(peer);
+    }
+    let forwarded = request.headers().get_all("x-forwarded-for").into_iter();
+    let hops: Vec<&str> = forwarded.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(',')).collect();
+    let client = hops.iter().rev().filter_map(|hop| hop.trim().parse::<IpAddr>().ok()).find(|ip| !trusted.contains(ip));
+    Some(client.unwrap_or(peer))
+}
+
+/// Now, as `2026-07-07T22:15:30.123456+00:00`; without a fraction on the full second.
+fn timestamp(line: &mut String) {
+    let now = jiff::Timestamp::now();
+    let at = jiff::tz::TimeZone::UTC.to_datetime(now);
+    let _infallible = write!(
+        line,
+        "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}",
+        at.year(),
+        at.month(),
+        at.day(),
+        at.hour(),
+        at.minute(),
+        at.second()
+    );
+    let micros = at.subsec_nanosecond() / 1000;
+    if micros != 0 {
+        let _infallible = write!(line, ".{micros:06}");
+    }
+    line.push_str("+00:00");
+}
+
+/// A JSON string in ASCII, or `null`.
+fn quoted(line: &mut String, text: Option<&str>) {
+    let Some(text) = text else {
+        line.push_str("null");
+        return;
+    };
+    line.push('"');
+    for character in text.chars() {
+        match character {
+            '"' => line.push_str("\\\""),
+            '\\' => line.push_str("\\\\"),
+            ' '..='~' => line.push(character),
+            _ => {
+                for unit in character.encode_utf16(&mut [0; 2]) {
+                    let _infallible = write!(line, "\\u{unit:04x}");
+                }
+            }
+        }
+    }
+    line.push('"');
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+    use super::*;
+
+    fn id(pairs: &[(&'static str, &str)]) -> String {
+        let headers = pairs.iter().map(|(name, value)| {
+            (http::HeaderName::from_static(name), http::HeaderValue::from_bytes(value.as_bytes()).unwrap())
+        });
+        request_id(&headers.collect()).to_string()
+    }
+
+    #[test]
+    fn request_ids() {
+        assert_eq!(id(&[("x-request-id", " a b ")]), "a b");
+        assert_eq!(id(&[("x-request-id", " "), ("x-correlation-id", "c")]), "c");
+        let long = "x".repeat(129);
+        assert_eq!(id(&[("x-request-id", &long), ("x-correlation-id", "c")]), "c");
+        assert_eq!(id(&[("x-request-id", &"x".repeat(128))]).len(), 128);
+        for none in [id(&[]), id(&[("x-request-id", &long)]), id(&[("x-request-id", "\u{e9}")])] {
+            assert!(uuid::Uuid::parse_str(&none).is_ok(), "{none}");
+        }
+    }
+
+    #[test]
+    fn client_addresses() {
+        let trusted: Vec<IpAddr> = vec!["127.0.0.1".parse().unwrap(), "10.0.0.1".parse().unwrap()];
+        let ip = |peer: &str, forwarded: &[&str]| {
+            let mut request = Request::builder();
+            for value in forwarded {
+                request = request.header("x-forwarded-for", *value);
+            }
+            let mut request = request.body(Body::empty()).unwrap();
+            request.extensions_mut().insert(ConnectInfo(SocketAddr::new(peer.parse().unwrap(), 1)));
+            client_ip(&request, &trusted).unwrap().to_string()
+        };
+        assert_eq!(ip("1.2.3.4", &["9.9.9.9"]), "1.2.3.4");
+        assert_eq!(ip("127.0.0.1", &[]), "127.0.0.1");
+        assert_eq!(ip("127.0.0.1", &["9.9.9.9"]), "9.9.9.9");
+        assert_eq!(ip("127.0.0.1", &["6.6.6.6, 9.9.9.9", "10.0.0.1"]), "9.9.9.9");
+        assert_eq!(ip("::ffff:127.0.0.1", &["9.9.9.9, nonsense"]), "9.9.9.9");
+    }
+
+    #[test]
+    fn text_is_ascii_json() {
+        let mut line = String::new();
+        quoted(&mut line, Some("a\"\\\n\u{e9}\u{1f600}"));
+        assert_eq!(line, r#""a\"\\\u000a\u00e9\ud83d\ude00""#);
+        assert_eq!(serde_json::from_str::<String>(&line).unwrap(), "a\"\\\n\u{e9}\u{1f600}");
+    }
+
+    #[test]
+    fn the_seal_is_not_logged() {
+        assert_eq!(session_id("abc.def").unwrap(), "abc");
+        assert_eq!(session_id(""), None);
+        assert_eq!(session_id(&"a".repeat(129)), None);
+    }
+}

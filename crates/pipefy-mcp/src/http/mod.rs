@@ -1,0 +1,249 @@
+//! The HTTP edge: MCP over streamable HTTP, for one person on loopback or for many behind a proxy.
+//!
+//! ```text
+//! listen     socket, ready line, graceful end
+//!  log       request id and http_request line, around everything
+//!   router   /mcp   /mcp/ -> 307   /healthz   /readyz   else 404
+//!    endpoint  bearer > body cap > Host, Origin > sealed session id > method, Accept, content type, JSON, shape
+//!     sessions (handshake era)   |   one request alone (stateless, and 2026-07-28: exchange_era)
+//!      channel   rmcp's service loop, over our own transport
+//! ```
+//!
+//! The protocol's types, negotiation and service loop are rmcp's. Its HTTP service is not used: nearly every row of the status
+//! table, the ownership of sessions, the limits and the answer formats are this server's own, and what would be left of it is
+//! the part that lets one slow reader hold up a session.
+//!
+//! Who asks is decided once per request, by [`Inbound`], and travels in the request's parts with that very message. Nothing
+//! here, and no session, remembers it.
+
+mod bearer;
+mod channel;
+mod endpoint;
+mod exchange_era;
+mod listen;
+mod log;
+pub(crate) mod message;
+mod refusal;
+mod reply;
+mod seal;
+mod sessions;
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use http::header::{HOST, LOCATION};
+use http::request::Parts;
+use http::{HeaderValue, Response, StatusCode};
+use pipefy::settings::{HostList, McpSettings, ResourceServerSettings};
+use rmcp::ServerHandler;
+use secrecy::SecretString;
+use tokio_util::sync::CancellationToken;
+
+pub use bearer::{Authenticator, Inbound, Rejection};
+pub use listen::{ServeError, Serving, bind, serve};
+pub use log::{CorrelationId, Lines, stderr_lines};
+
+use endpoint::{Endpoint, Mount, Rules};
+use log::RequestLog;
+use refusal::Refusal;
+use seal::Seal;
+use sessions::{Limits, Sessions};
+
+/// Names the session; given by the server, sealed.
+const SESSION_ID: &str = "mcp-session-id";
+/// The revision a request speaks.
+const PROTOCOL_VERSION: &str = "mcp-protocol-version";
+
+/// Largest accepted body: 4 MiB.
+const MAX_BODY: usize = 4 * 1024 * 1024;
+/// Sessions that one authenticated caller may have open; opening another ends its longest unused one.
+const SESSIONS_PER_CALLER: usize = 500;
+
+/// What the edge puts in front of.
+pub trait Served: Send + Sync + 'static {
+    /// Serves one session, or one request without a session.
+    type Handler: ServerHandler;
+
+    /// A handler. Made for every session and every request without one, so it should be a clone of something shared.
+    fn handler(&self) -> Self::Handler;
+
+    /// Whether this tool only reads, so that its call may be cancelled when nobody waits for the answer any more.
+    fn is_read(&self, tool: &str) -> bool;
+}
+
+/// How the server listens and what it accepts.
+#[derive(Clone, Debug)]
+pub struct HttpOptions {
+    /// Address to bind, an IPv6 literal without brackets.
+    pub host: String,
+    /// Port to bind; 0 takes a free one.
+    pub port: u16,
+    /// Accepted `Host` and `Origin` values.
+    pub hosts: HostList,
+    /// No sessions: every request stands alone.
+    pub stateless: bool,
+    /// Answer with plain JSON, never with an event stream.
+    pub json_response: bool,
+    /// A session without a call, an open stream or a message for this long ends.
+    pub session_idle: Duration,
+    /// Most sessions at a time.
+    pub session_cap: usize,
+    /// Most sessions of one authenticated caller at a time.
+    pub sessions_per_caller: usize,
+    /// Seals session ids; random when absent, so that sessions end with the process.
+    pub session_key: Option<SecretString>,
+    /// Peers whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed.
+    pub trusted_proxies: Vec<IpAddr>,
+    /// How long a stop waits for running calls.
+    pub drain: Duration,
+    /// How long a read goes on after its client has gone.
+    pub disconnect_grace: Duration,
+    /// Answer lone calls without a service loop where that gives the same answer for less work.
+    pub fast_path: bool,
+    /// Takes the `http_request` lines.
+    pub lines: HttpLines,
+}
+
+/// Where `http_request` lines go.
+#[derive(Clone)]
+pub struct HttpLines(pub Lines);
+
+impl std::fmt::Debug for HttpLines {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("HttpLines")
+    }
+}
+
+impl HttpOptions {
+    /// As configured; lines go to standard error.
+    pub fn new(mcp: &McpSettings, resource_server: &ResourceServerSettings) -> Self {
+        Self {
+            host: mcp.bind_host().to_owned(),
+            port: mcp.port,
+            hosts: mcp.host_list(resource_server),
+            stateless: mcp.stateless,
+            json_response: mcp.json_response,
+            session_idle: mcp.session_idle,
+            session_cap: mcp.session_cap,
+            sessions_per_caller: SESSIONS_PER_CALLER,
+            session_key: mcp.session_key.clone(),
+            trusted_proxies: vec![IpAddr::from([127, 0, 0, 1])],
+            drain: Duration::from_secs(10),
+            disconnect_grace: endpoint::DISCONNECT_GRACE,
+            fast_path: true,
+            lines: HttpLines(stderr_lines()),
+        }
+    }
+}
+
+/// The HTTP application, not yet listening.
+#[derive(Clone)]
+pub struct App {
+    router: Router,
+    sessions: Arc<Sessions>,
+    drain: CancellationToken,
+    stop: CancellationToken,
+}
+
+impl std::fmt::Debug for App {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("App").field("sessions", &self.sessions.count()).finish_non_exhaustive()
+    }
+}
+
+impl App {
+    /// Puts the edge in front of `served`. Starts the task that ends idle sessions, so a runtime must be there; the task ends
+    /// with the app.
+    pub fn new(served: impl Served, inbound: Inbound, options: &HttpOptions) -> Self {
+        let sessions = Sessions::new(Limits {
+            total: options.session_cap,
+            per_owner: options.sessions_per_caller,
+            idle: options.session_idle,
+        });
+        let (drain, stop) = (CancellationToken::new(), CancellationToken::new());
+        tokio::spawn(Sessions::watch(Arc::downgrade(&sessions)));
+        let endpoint = Endpoint {
+            served,
+            rules: Rules {
+                inbound,
+                hosts: options.hosts.clone(),
+                stateless: options.stateless,
+                json_response: options.json_response,
+                max_body: MAX_BODY,
+                disconnect_grace: options.disconnect_grace,
+            },
+            seal: Seal::new(options.session_key.as_ref()),
+            sessions: sessions.clone(),
+            drain: drain.clone(),
+            stop: stop.clone(),
+        };
+        let ready = drain.clone();
+        let redirect = Redirect { hosts: options.hosts.clone(), trusted: options.trusted_proxies.clone().into() };
+        let router = Router::new()
+            .route_service("/mcp", Mount(Arc::new(endpoint)))
+            .route("/mcp/", axum::routing::any(move |request: http::Request<Body>| {
+                let response = redirect.response(&request.into_parts().0);
+                async move { response }
+            }))
+            .route("/healthz", axum::routing::get(|| async { reply::json_bytes(StatusCode::OK, "{\"status\":\"ok\"}") }))
+            .route("/readyz", axum::routing::get(move || {
+                let (status, body) = if ready.is_cancelled() {
+                    (StatusCode::SERVICE_UNAVAILABLE, "{\"status\":\"stopping\"}")
+                } else {
+                    (StatusCode::OK, "{\"status\":\"ready\"}")
+                };
+                async move { reply::json_bytes(status, body) }
+            }))
+            .fallback(|| async { Refusal::not_found().into_response() })
+            .layer(RequestLog::new(options.lines.0.clone(), &options.trusted_proxies));
+        Self { router, sessions, drain, stop }
+    }
+
+    /// The router, for tests and for embedding. Serve it with the peer's address as connect info, for the log.
+    pub fn router(&self) -> Router {
+        self.router.clone()
+    }
+
+    /// Open sessions.
+    pub fn sessions(&self) -> usize {
+        self.sessions.count()
+    }
+}
+
+/// `/mcp/` is `/mcp`, for every method.
+#[derive(Clone)]
+struct Redirect {
+    hosts: HostList,
+    trusted: Arc<[IpAddr]>,
+}
+
+impl Redirect {
+    fn response(&self, parts: &Parts) -> Response<Body> {
+        let mut response = Response::new(Body::empty());
+        *response.status_mut() = StatusCode::TEMPORARY_REDIRECT;
+        let location = self.location(parts).and_then(|location| HeaderValue::from_str(&location).ok());
+        response.headers_mut().insert(LOCATION, location.unwrap_or(HeaderValue::from_static("/mcp")));
+        response
+    }
+
+    /// Absolute where the host is one of ours; a foreign one is not repeated.
+    fn location(&self, parts: &Parts) -> Option<String> {
+        let host = match parts.headers.get(HOST) {
+            Some(host) => host.to_str().ok()?,
+            None => parts.uri.authority()?.as_str(),
+        };
+        if !self.hosts.allows_host(Some(host)) {
+            return None;
+        }
+        let proto = parts.headers.get("x-forwarded-proto").and_then(|value| value.to_str().ok());
+        let scheme = match proto.map(str::trim) {
+            Some(proto @ ("http" | "https")) if log::is_trusted(&parts.extensions, &self.trusted) => proto,
+            _ => "http",
+        };
+        let query = parts.uri.query().map(|query| format!("?{query}")).unwrap_or_default();
+        Some(format!("{scheme}://{host}/mcp{query}"))
+    }
+}
