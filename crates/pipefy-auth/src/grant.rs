@@ -74,7 +74,15 @@ impl<E: ErrorResponse + 'static> From<RequestTokenError<GrantError, E>> for Gran
         match error {
             RequestTokenError::Request(error) => error,
             RequestTokenError::ServerResponse(response) => match serde_json::to_value(&response) {
-                Ok(Value::Object(fields)) => oauth_error(&fields).unwrap_or(GrantError::Status(400)),
+                Ok(Value::Object(fields)) => match oauth_error(&fields) {
+                    Some(GrantError::OAuth { code, description: Some(status) }) if code == STATUS => {
+                        GrantError::Status(status.parse().unwrap_or(400))
+                    }
+                    Some(GrantError::OAuth { code, description: Some(wrong) }) if code == INVALID => {
+                        GrantError::Invalid(wrong)
+                    }
+                    error => error.unwrap_or(GrantError::Status(400)),
+                },
                 _ => GrantError::Status(400),
             },
             RequestTokenError::Parse(..) | RequestTokenError::Other(_) => {
@@ -124,14 +132,22 @@ impl<'c> AsyncHttpClient<'c> for Carrier<'_> {
 
 impl Carrier<'_> {
     fn judge(&self, answer: &Answer) -> Result<HttpResponse, GrantError> {
+        match self.read(answer) {
+            Ok(fields) => respond(200, &Value::Object(fields)),
+            Err(GrantError::OAuth { code, description }) => {
+                respond(400, &json!({ "error": code, "error_description": description }))
+            }
+            // To the library every error of a carrier is a weak network, which a device login polls through.
+            Err(error @ (GrantError::Network(_) | GrantError::Status(500..))) => Err(error),
+            Err(GrantError::Status(status)) => respond(400, &json!({ "error": STATUS, "error_description": status.to_string() })),
+            Err(GrantError::Invalid(wrong)) => respond(400, &json!({ "error": INVALID, "error_description": wrong })),
+        }
+    }
+
+    fn read(&self, answer: &Answer) -> Result<Map<String, Value>, GrantError> {
         let fields = answer.json();
         if answer.status != 200 {
-            return match fields.as_ref().and_then(oauth_error) {
-                Some(GrantError::OAuth { code, description }) => {
-                    respond(answer.status, &json!({ "error": code, "error_description": description }))
-                }
-                _ => Err(GrantError::Status(answer.status)),
-            };
+            return Err(fields.as_ref().and_then(oauth_error).unwrap_or(GrantError::Status(answer.status)));
         }
         let Some(fields) = fields else {
             return Err(GrantError::Invalid("the token endpoint's answer is not a JSON object".to_owned()));
@@ -152,9 +168,13 @@ impl Carrier<'_> {
                 }
             }
         }
-        respond(200, &Value::Object(fields))
+        Ok(fields)
     }
 }
+
+/// How our own judgements travel through the library; no issuer's code holds a space.
+const STATUS: &str = "http status";
+const INVALID: &str = "invalid answer";
 
 fn respond(status: u16, body: &Value) -> Result<HttpResponse, GrantError> {
     http::Response::builder()
