@@ -156,12 +156,18 @@ impl Outcome {
     }
 }
 
-/// Follows a dotted path of keys.
+/// Follows a dotted path of keys; an empty path is the value itself.
 pub fn dig<'v>(value: &'v Value, path: &str) -> Option<&'v Value> {
+    if path.is_empty() {
+        return Some(value);
+    }
     path.split('.').try_fold(value, |value, key| value.get(key))
 }
 
 /// Follows a dotted path of keys, to change what is there.
 pub(crate) fn dig_mut<'v>(value: &'v mut Value, path: &str) -> Option<&'v mut Value> {
+    if path.is_empty() {
+        return Some(value);
+    }
     path.split('.').try_fold(value, |value, key| value.get_mut(key))
 }

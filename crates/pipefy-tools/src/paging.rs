@@ -58,7 +58,11 @@ pub(crate) async fn all(
             }
         };
         let mut body = outcome.body.clone().into_value();
-        let page = Page::from_page_info(dig(&body, paging.page_info), page_size);
+        // Where a tool shows the list alone, its own account of the page is all there is.
+        let page = match &outcome.page {
+            Some(page) => page.clone(),
+            None => Page::from_page_info(dig(&body, paging.page_info), page_size),
+        };
         if let Some(Value::Array(list)) = dig_mut(&mut body, paging.items) {
             items.append(list);
         }
@@ -92,7 +96,8 @@ pub(crate) async fn all(
     }
     let total = dig(&body, paging.items.rsplit_once('.').map_or("", |(parent, _)| parent))
         .and_then(|parent| parent.get("totalCount"))
-        .cloned();
+        .cloned()
+        .or_else(|| outcome.page.as_ref().and_then(|page| page.total_count).map(Value::from));
     outcome.body = Body::Value(body);
     Ok(outcome
         .extra("complete", complete)
