@@ -1,1 +1,29 @@
-fn main(){}
+//! `pipefy`: one command per capability.
+//!
+//! A command is a row of a table ([`command`], [`commands`]); [`parse`] makes the parser from the rows, [`run`] gives a row
+//! what it needs and shows what comes back. Nothing here knows Pipefy's API: that is behind the capabilities.
+
+mod auth;
+mod command;
+mod commands;
+#[cfg(test)]
+mod contract_tests;
+mod credential;
+mod failure;
+mod flow;
+mod flows;
+mod output;
+mod parse;
+mod prompt;
+mod run;
+mod sandbox;
+mod tokens;
+mod tools;
+mod values;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let argv: Vec<_> = std::env::args_os().collect();
+    ExitCode::from(run::run(&argv))
+}

@@ -1,0 +1,34 @@
+//! Commands about this program: signing in, the capabilities by name, the sandbox.
+
+use crate::command::{Command, Form, Preset, flag, float, int, object, path, text, word};
+use crate::{auth, sandbox, tools};
+
+pub(super) static COMMANDS: &[Command] = &[
+    Command::local("auth login", "Sign in with the browser; the session is kept in the keychain", auth::login)
+        .form(Form::Text)
+        .takes(&[
+            flag("--no-browser", "no_browser", "Print the URL instead of opening a browser"),
+            float("--callback-timeout", "callback_timeout", "Seconds to wait for the browser")
+                .at_least(5.0)
+                .or(Preset::Float(180.0)),
+            flag("--device", "device", "Sign in by a code that is entered on any device"),
+        ]),
+    Command::local("auth status", "Show who is signed in, and how", auth::show),
+    Command::local("auth logout", "End the session and remove it from the keychain", auth::logout).form(Form::Text),
+    Command::local("tools list", "List every capability, with its command where it has one", tools::list).takes(&[
+        text("--domain", "domain", "Only this domain, e.g. workflow"),
+        text("--match", "match", "Only names and descriptions that contain this"),
+    ]),
+    Command::local("tools describe", "Show a capability: what it does and the JSON schema of its arguments", tools::describe)
+        .takes(&[word("name", "Tool name, e.g. get_card")]),
+    Command::local("tools call", "Call a capability by its tool name", tools::call).takes(&[
+        word("name", "Tool name, e.g. get_card"),
+        object("--args", "args", "Arguments as a JSON object, shared options such as fields or dry_run included"),
+        flag("--yes -y", "yes", "Do what needs a confirmation without asking"),
+    ]),
+    Command::local("sandbox serve", "Serve a sandbox on this machine until Ctrl-C", sandbox::serve).form(Form::Text).takes(&[
+        int("--port", "port", "Port to listen on; 0 takes a free one").range(0, 65_535),
+        path("--data", "data", "File that keeps the data, or :memory:; the sandbox's own file when not given"),
+        int("--seed", "seed", "Number that decides ids and contents of fresh data").range(0, i64::MAX),
+    ]),
+];

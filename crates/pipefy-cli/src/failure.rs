@@ -1,0 +1,132 @@
+//! Why a command did not do its work: what goes to stderr and the exit code.
+
+use pipefy_auth::AuthError;
+use pipefy_tools::{Kind, ToolError};
+use serde_json::Value;
+
+use crate::commands;
+
+/// Ended by Ctrl-C.
+pub(crate) const INTERRUPTED: u8 = 130;
+
+/// A failed command.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    /// The command line cannot be used; shown with the usage of the command.
+    #[error("{0}")]
+    Usage(String),
+    /// One or more lines and an exit code.
+    #[error("{text}")]
+    Plain {
+        /// Lines for stderr.
+        text: String,
+        /// Exit code.
+        code: u8,
+    },
+    /// A capability failed.
+    #[error("{0}")]
+    Tool(Box<ToolError>),
+    /// There is no credential, or none can be had.
+    #[error("{0}")]
+    Auth(AuthError),
+    /// The person said no, or nobody answered.
+    #[error("Aborted.")]
+    Aborted,
+    /// Ctrl-C.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+impl From<ToolError> for Failure {
+    fn from(error: ToolError) -> Self {
+        Self::Tool(Box::new(error))
+    }
+}
+
+impl From<AuthError> for Failure {
+    fn from(error: AuthError) -> Self {
+        Self::Auth(error)
+    }
+}
+
+impl Failure {
+    /// A mistake in the command line: exit code 2, with the usage.
+    pub(crate) fn usage(text: impl Into<String>) -> Self {
+        Self::Usage(text.into())
+    }
+
+    /// Something that has to be changed before it can work: exit code 2.
+    pub(crate) fn refused(text: impl Into<String>) -> Self {
+        Self::Plain { text: text.into(), code: 2 }
+    }
+
+    /// Something that went wrong: exit code 1.
+    pub(crate) fn failed(text: impl Into<String>) -> Self {
+        Self::Plain { text: text.into(), code: 1 }
+    }
+
+    /// The exit code.
+    pub(crate) fn code(&self) -> u8 {
+        match self {
+            Self::Usage(_) => 2,
+            Self::Plain { code, .. } => *code,
+            Self::Tool(error) => tool_code(error),
+            Self::Auth(error) => error.exit_code(),
+            Self::Aborted => 1,
+            Self::Interrupted => INTERRUPTED,
+        }
+    }
+
+    /// What goes to stderr; nothing after Ctrl-C.
+    pub(crate) fn text(&self) -> Option<String> {
+        match self {
+            Self::Interrupted => None,
+            Self::Tool(error) => Some(tool_text(error)),
+            Self::Auth(error @ AuthError::NoCredentials { .. }) => {
+                Some(format!("{error} See docs/cli/auth.md, or try without an account: pipefy --sandbox org list"))
+            }
+            other => Some(other.to_string()),
+        }
+    }
+}
+
+/// Local refusals are 2, what happened on the way is 1.
+fn tool_code(error: &ToolError) -> u8 {
+    match (error.kind, error.source.as_deref()) {
+        (_, Some(pipefy::Error::Credential(pipefy::CredentialError::Unusable))) => 2,
+        (Kind::Input | Kind::Refused, _) => 2,
+        (Kind::Api | Kind::Transport | Kind::Declined | Kind::Cancelled | Kind::Internal, _) => 1,
+    }
+}
+
+fn tool_text(error: &ToolError) -> String {
+    let shown = commands::with_commands(&error.message);
+    let mut text = match (error.kind, error.source.as_deref()) {
+        (Kind::Transport, Some(pipefy::Error::Credential(_))) | (_, None) => shown,
+        (Kind::Transport, _) => format!("Pipefy transport error: {shown}"),
+        (_, Some(source)) => {
+            let own: Vec<String> = source.graphql_errors().iter().map(graphql_line).collect();
+            let plain: Vec<&str> = source.graphql_errors().iter().map(|e| e.message.as_str()).collect();
+            // A tool's own words say more than Pipefy's; where it has none, Pipefy's lines carry the codes.
+            if own.is_empty() {
+                shown
+            } else if error.message == plain.join("; ") || error.message == own.join("; ") {
+                own.join("\n")
+            } else {
+                format!("{shown}\nPipefy said: {}", own.join("\n"))
+            }
+        }
+    };
+    for problem in error.extra.get("problems").and_then(Value::as_array).into_iter().flatten() {
+        let line = problem.as_str().map_or_else(|| problem.to_string(), str::to_owned);
+        text.push_str(&format!("\n- {line}"));
+    }
+    text
+}
+
+fn graphql_line(error: &pipefy::GraphqlError) -> String {
+    match &error.code {
+        Some(code) => format!("{} ({code})", error.message),
+        None => error.message.clone(),
+    }
+}

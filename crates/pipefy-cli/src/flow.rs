@@ -1,0 +1,70 @@
+//! What a command works with: the session of one identity, and the capabilities.
+
+use pipefy::{Budget, PipefyClient};
+use pipefy_tools::{Approval, Call, ConfirmationKey, Outcome, Policy, Toolbox};
+use serde_json::{Map, Value};
+
+use crate::commands;
+use crate::failure::Failure;
+use crate::prompt::{Agreed, Unconfirmed};
+use crate::run::Target;
+
+/// Whether what needs an approval has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Approved {
+    /// The person said yes, at the question or with `--yes`.
+    Yes,
+    /// Nobody was asked: what needs an approval is refused.
+    No,
+    /// What needs an approval is shown instead.
+    Preview,
+}
+
+/// An open session.
+pub(crate) struct Flow<'a> {
+    pub(crate) target: &'a Target,
+    pub(crate) toolbox: Toolbox,
+    pub(crate) session: PipefyClient,
+    pub(crate) policy: Policy,
+    pub(crate) budget: Budget,
+    pub(crate) approved: Approved,
+}
+
+impl Flow<'_> {
+    /// Calls a capability.
+    ///
+    /// # Errors
+    /// Whatever it says; a missing credential as such.
+    pub(crate) async fn call(&self, tool: &str, arguments: Map<String, Value>) -> Result<Outcome, Failure> {
+        let tool = commands::catalogue()
+            .get(tool)
+            .ok_or_else(|| Failure::failed(format!("There is no capability {tool} in this build.")))?;
+        let key;
+        let approval = match self.approved {
+            Approved::Yes => Approval::Person(&Agreed),
+            Approved::No => Approval::Person(&Unconfirmed),
+            Approved::Preview => {
+                key = ConfirmationKey::random().map_err(|_| Failure::failed("The system gives no random numbers."))?;
+                Approval::Token { key: &key, now: 0 }
+            }
+        };
+        let call = Call {
+            toolbox: &self.toolbox,
+            session: &self.session,
+            policy: &self.policy,
+            approval,
+            ask: None,
+            budget: self.budget.clone(),
+            options: Default::default(),
+            op: None,
+        };
+        tool.call(arguments, call).await.map_err(|error| match (error.source.as_deref(), self.target.auth_failure()) {
+            (Some(pipefy::Error::Credential(_)), Some(failure)) => failure.clone().into(),
+            // A session that cannot be renewed is something to set right first, like a missing one.
+            (Some(pipefy::Error::Credential(_)), None) if self.target.is_stored_session() => {
+                Failure::refused(error.message.clone())
+            }
+            _ => error.into(),
+        })
+    }
+}

@@ -1,0 +1,353 @@
+//! The order of things: command line, settings, arguments, question, credential, work, output.
+
+use std::ffi::OsString;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pipefy::settings::{self, AuthSettings, Environment, IPAAS_CONNECTION_PREFIX, Overrides, PipefySettings, PolicySettings};
+use pipefy::{Budget, Credential, PipefyEngine, Surface};
+use pipefy_auth::AuthError;
+use pipefy_sandbox::Attached;
+use pipefy_tools::{Local, Outcome, Policy, Toolbox};
+use serde_json::{Map, Value, json};
+use tokio_util::sync::CancellationToken;
+
+use crate::command::{Command, Consent, Route, Show};
+use crate::credential::Lazy;
+use crate::failure::Failure;
+use crate::flow::{Approved, Flow};
+use crate::output::{Body, Shown, Terminal};
+use crate::parse::{self, Early, Given, Globals, Line};
+use crate::{prompt, sandbox};
+
+/// How long a call may take to notice Ctrl-C.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// Runs a command line and gives the exit code.
+pub(crate) fn run(argv: &[OsString]) -> u8 {
+    let environment = Environment::capture();
+    let terminal = Terminal::new(&environment);
+    let line = match parse::parse(argv) {
+        Ok(line) => line,
+        Err(Early::Version) => return terminal.out(format!("{}\n", pipefy::VERSION).as_bytes()),
+        Err(Early::Help(text, code)) => return terminal.help(&text).max(code),
+        Err(Early::Misuse(error)) => {
+            terminal.misuse(&error);
+            return 2;
+        }
+    };
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            terminal.err(&format!("The runtime could not be started: {error}"));
+            return 1;
+        }
+    };
+    let Line { globals, command, given } = line;
+    let json = given.json;
+    let start = Start { environment, terminal, globals, command, yes: given.yes };
+    let code = match runtime.block_on(act(&start, given)) {
+        Ok(shown) => terminal.show(shown, json),
+        Err(failure) => {
+            match (parse::as_misuse(command, &failure), failure.text()) {
+                (Some(error), _) => terminal.misuse(&error),
+                (None, Some(text)) => terminal.err(&text),
+                (None, None) => {}
+            }
+            failure.code()
+        }
+    };
+    // A question nobody answered must not keep the program alive.
+    runtime.shutdown_background();
+    code
+}
+
+/// What a command starts from.
+pub(crate) struct Start {
+    pub(crate) environment: Environment,
+    pub(crate) terminal: Terminal,
+    pub(crate) globals: Globals,
+    pub(crate) command: &'static Command,
+    /// Whether `--yes` was given.
+    pub(crate) yes: bool,
+}
+
+async fn act(start: &Start, given: Given) -> Result<Shown, Failure> {
+    let Given { mut args, .. } = given;
+    let command = start.command;
+    if let Route::Local(run) = &command.route {
+        return run(start, args).await;
+    }
+    let loaded = start.settings()?;
+    if let Route::Prepared(prepare) = &command.route {
+        prepare(&mut args)?;
+    }
+    let tool = match &command.route {
+        Route::OneOf(pick) => pick(&mut args)?,
+        _ => command.tool,
+    };
+    let approved = ask(start, &args).await?;
+    start
+        .session(loaded, approved, async |flow| match &command.route {
+            Route::Flow(run) => run(flow, args).await,
+            _ => {
+                let outcome = flow.call(tool, args).await?;
+                Ok(shown(command, outcome, approved))
+            }
+        })
+        .await
+}
+
+/// Gets the approval that the row asks for.
+async fn ask(start: &Start, args: &Map<String, Value>) -> Result<Approved, Failure> {
+    let dry = args.get("dry_run") == Some(&Value::Bool(true));
+    let (verb, what) = match &start.command.consent {
+        Consent::Ask(verb, what) => (verb, what),
+        Consent::AskWhen(verb, what, when) if when(args) => (verb, what),
+        Consent::Flag if !start.yes => return Ok(Approved::No),
+        Consent::Draft if !start.yes => return Ok(Approved::Preview),
+        _ => return Ok(Approved::Yes),
+    };
+    if !dry {
+        prompt::confirm(&start.terminal, &format!("permanently {verb} {}", what(args)), start.yes).await?;
+    }
+    Ok(Approved::Yes)
+}
+
+/// What the row shows of a result.
+pub(crate) fn shown(command: &Command, outcome: Outcome, approved: Approved) -> Shown {
+    let notes = notes(&outcome);
+    let unverified = outcome.extra.get("verification").and_then(|v| v.get("verified")) == Some(&Value::Bool(false));
+    if outcome.whole {
+        let value = outcome.body.into_value();
+        if approved == Approved::Preview && value.get("requires_confirmation").is_some() {
+            return draft(value);
+        }
+        return Shown::value(value);
+    }
+    let body = |outcome: Outcome| outcome.body.into_value();
+    let value = match &command.show {
+        Show::Body => body(outcome),
+        Show::At(key) => match body(outcome) {
+            Value::Object(mut map) => map.shift_remove(*key).unwrap_or(Value::Null),
+            other => other,
+        },
+        Show::Success => with_success(None, body(outcome)),
+        Show::SuccessAs(key) => {
+            let value = match body(outcome) {
+                Value::Object(mut map) if map.len() == 1 || map.contains_key(*key) => match map.shift_remove(*key) {
+                    Some(part) => part,
+                    None => map.into_iter().next().map(|(_, part)| part).unwrap_or_default(),
+                },
+                other => other,
+            };
+            json!({ "success": true, *key: value })
+        }
+        Show::Told => {
+            let message = outcome.message.clone();
+            with_success(message, body(outcome))
+        }
+        Show::With(of) => of(outcome),
+    };
+    let mut shown = Shown::value(value);
+    shown.notes = notes;
+    shown.code = shown.code.max(u8::from(unverified));
+    shown
+}
+
+/// `success: true`, the sentence, and the keys of the value.
+pub(crate) fn with_success(message: Option<String>, value: Value) -> Value {
+    let mut map = Map::new();
+    map.insert("success".to_owned(), true.into());
+    if let Some(message) = message {
+        map.insert("message".to_owned(), message.into());
+    }
+    match value {
+        Value::Object(keys) => map.extend(keys),
+        other => {
+            map.insert("data".to_owned(), other);
+        }
+    }
+    map.into()
+}
+
+/// What was not sent, for people to look at.
+fn draft(value: Value) -> Shown {
+    let Value::Object(mut map) = value else { return Shown::value(value).code(2) };
+    for key in ["success", "requires_confirmation", "confirmation_token", "message", "resource"] {
+        map.shift_remove(key);
+    }
+    let map = match map.shift_remove("draft") {
+        Some(Value::Object(draft)) => draft,
+        _ => map,
+    };
+    Shown::value(map.into()).note("Nothing was sent. Repeat the command with --yes to send it.").code(2)
+}
+
+/// What belongs beside the data: where reading all pages ended, and what reading back showed.
+fn notes(outcome: &Outcome) -> Vec<String> {
+    let mut notes = Vec::new();
+    let text = |key: &str| outcome.extra.get(key).and_then(Value::as_str);
+    if outcome.extra.get("complete") == Some(&Value::Bool(false)) {
+        let returned = outcome.extra.get("returned").map(Value::to_string).unwrap_or_default();
+        let why = text("stopped").map(|why| format!(" ({why})")).unwrap_or_default();
+        let next = text("next_cursor").map(|cursor| format!(" Go on with --after {cursor}")).unwrap_or_default();
+        notes.push(format!("note: {returned} items read, and there are more{why}.{next}"));
+    }
+    if let Some(verification) = outcome.extra.get("verification") {
+        let note = verification.get("note").and_then(Value::as_str).unwrap_or_default();
+        notes.push(match verification.get("verified") {
+            Some(Value::Bool(true)) => format!("verified: {note}"),
+            Some(Value::Bool(false)) => format!("not as asked: {note}"),
+            _ => format!("could not be verified: {note}"),
+        });
+    }
+    notes
+}
+
+/// Settings, and what the command line puts in their place.
+pub(crate) struct Loaded {
+    pub(crate) pipefy: PipefySettings,
+    pub(crate) auth: AuthSettings,
+    pub(crate) policy: PolicySettings,
+}
+
+/// Who and what a session is for.
+pub(crate) struct Target {
+    pub(crate) settings: PipefySettings,
+    credential: Credential,
+    lazy: Option<Arc<Lazy>>,
+}
+
+impl Target {
+    /// Why there is no credential, once a request has asked for one.
+    pub(crate) fn auth_failure(&self) -> Option<&AuthError> {
+        self.lazy.as_ref().and_then(|lazy| lazy.failure())
+    }
+
+    /// Whether the session stored by `auth login` is what is used.
+    pub(crate) fn is_stored_session(&self) -> bool {
+        self.lazy.as_ref().is_some_and(|lazy| lazy.is_stored_session())
+    }
+}
+
+impl Start {
+    /// Loads the settings and says what they warn of.
+    ///
+    /// # Errors
+    /// Every problem at once; exit code 2.
+    pub(crate) fn settings(&self) -> Result<Loaded, Failure> {
+        let mut overrides = Overrides::new();
+        if let Some(url) = &self.globals.base_url {
+            overrides.set(&settings::BASE_URL, "--base-url", url.trim());
+        }
+        if self.globals.sandbox {
+            // The address is known once it runs; until then nothing that is configured may stand in the way.
+            overrides.set(&settings::BASE_URL, "--sandbox", "http://127.0.0.1");
+            overrides.set(&settings::ALLOW_INSECURE_URLS, "--sandbox", "true");
+        } else if let Some(on) = self.globals.allow_insecure_urls {
+            let name = if on { "--allow-insecure-urls" } else { "--no-allow-insecure-urls" };
+            overrides.set(&settings::ALLOW_INSECURE_URLS, name, on.to_string());
+        }
+        let loaded = settings::load_cli(&self.environment, &overrides).map_err(|error| Failure::refused(error.to_string()))?;
+        for warning in &loaded.report.warnings {
+            self.terminal.err(warning);
+        }
+        Ok(Loaded { pipefy: loaded.pipefy, auth: loaded.auth, policy: loaded.policy })
+    }
+
+    /// Opens a session and works with it until done or Ctrl-C.
+    ///
+    /// # Errors
+    /// No engine, no sandbox, or whatever the work says.
+    pub(crate) async fn session<F>(&self, loaded: Loaded, approved: Approved, work: F) -> Result<Shown, Failure>
+    where
+        F: AsyncFnOnce(&Flow<'_>) -> Result<Shown, Failure>,
+    {
+        let attached = match self.globals.sandbox {
+            true => Some(sandbox::attach(self.globals.sandbox_data.as_deref(), None, None).await?.0),
+            false => None,
+        };
+        let result = self.work(&loaded, attached.as_ref(), approved, work).await;
+        if let Some(attached) = attached {
+            attached.shutdown().await;
+        }
+        result
+    }
+
+    async fn work<F>(
+        &self,
+        loaded: &Loaded,
+        attached: Option<&Attached>,
+        approved: Approved,
+        work: F,
+    ) -> Result<Shown, Failure>
+    where
+        F: AsyncFnOnce(&Flow<'_>) -> Result<Shown, Failure>,
+    {
+        let target = match attached {
+            Some(attached) => sandbox::target(attached)?,
+            None => {
+                let token = self.globals.token.clone().map(Into::into);
+                let lazy = Lazy::new(loaded.auth.clone(), token);
+                let credential = Credential::from_source(lazy.clone());
+                Target { settings: loaded.pipefy.clone(), credential, lazy: Some(lazy) }
+            }
+        };
+        let engine = PipefyEngine::build(&target.settings, Surface::Cli, None)
+            .map_err(|error| Failure::failed(error.to_string()))?;
+        let cancel = CancellationToken::new();
+        let flow = Flow {
+            toolbox: self.toolbox(&target.settings),
+            session: engine.session(target.credential.clone()),
+            policy: Policy { read_only: loaded.policy.read_only, ..Policy::default() },
+            budget: Budget::unlimited().with_cancel(cancel.clone()),
+            target: &target,
+            approved,
+        };
+        let mut work = std::pin::pin!(work(&flow));
+        tokio::select! {
+            result = &mut work => result,
+            _ = tokio::signal::ctrl_c() => {
+                cancel.cancel();
+                // A change that was on its way is worth a last word; everything else ends silently.
+                if let Ok(Err(Failure::Tool(error))) = tokio::time::timeout(LAST_WORDS, work).await
+                    && error.source.as_ref().is_some_and(|source| source.may_have_been_applied())
+                {
+                    self.terminal.err(&error.message);
+                }
+                Err(Failure::Interrupted)
+            }
+        }
+    }
+
+    fn toolbox(&self, settings: &PipefySettings) -> Toolbox {
+        let env = self
+            .environment
+            .variables_with_prefix(IPAAS_CONNECTION_PREFIX)
+            .map(|(name, value)| (name.to_owned(), Value::from(value)))
+            .collect();
+        Toolbox {
+            surface: Surface::Cli,
+            unified_envelope: true,
+            enrichment_timeout: settings.permission_denied_enrichment_timeout,
+            base_url: settings.base_url().trim_end_matches('/').to_owned(),
+            default_webhook_name: settings.default_webhook_name.clone(),
+            allow_insecure_urls: settings.allow_insecure_urls,
+            local: Some(Local { env }),
+            selections: Default::default(),
+        }
+    }
+}
+
+impl Target {
+    /// With a credential that is known already.
+    pub(crate) fn known(settings: PipefySettings, credential: Credential) -> Self {
+        Self { settings, credential, lazy: None }
+    }
+}
+
+/// An empty result.
+pub(crate) fn nothing() -> Shown {
+    Shown { body: Body::Nothing, ..Shown::default() }
+}

@@ -1,0 +1,85 @@
+//! One case per class of exit code, and what goes where.
+
+use crate::rig::Rig;
+use crate::transcript;
+
+#[test]
+fn without_a_credential_the_arguments_are_judged_first() {
+    let rig = Rig::bare();
+    transcript!(rig.run(&["org", "list"]), @"");
+    let run = rig.run(&["card", "list", "--pipe", "1", "--search", "[]"]);
+    assert_eq!(run.code, Some(2));
+    assert!(run.stderr.contains("--search must be a JSON object"), "{run}");
+    let run = rig.run(&["card", "get", "0"]);
+    assert_eq!(run.code, Some(2));
+    assert!(!run.stderr.contains("PIPEFY_TOKEN"), "{run}");
+}
+
+#[test]
+fn a_refused_token_is_a_failure() {
+    let rig = Rig::new().with_token("no such token");
+    let run = rig.run(&["org", "list"]);
+    assert_eq!(run.code, Some(1), "{run}");
+    assert!(run.stderr.contains("pipefy auth status") && !run.stderr.contains("no such token"), "{run}");
+    // The token of the command line wins over the one of the environment.
+    assert_eq!(rig.run(&["--token", "sandbox-token-guest", "org", "list"]).code, Some(0));
+}
+
+#[test]
+fn a_dead_host_is_a_transport_error() {
+    let rig = Rig::bare().with_token("token");
+    let run = rig.run(&["--base-url", "http://127.0.0.1:9", "--allow-insecure-urls", "org", "list"]);
+    assert_eq!(run.code, Some(1), "{run}");
+    assert!(run.stderr.starts_with("Pipefy transport error: "), "{run}");
+    assert!(run.stdout.is_empty());
+}
+
+#[test]
+fn broken_settings_stop_commands_but_neither_help_nor_usage() {
+    let rig = Rig::bare();
+    let run = |args: &[&str]| {
+        let mut command = rig.command(args);
+        command.env("PIPEFY_BASE_URL", "nonsense").env("PIPEFY_ORG_ID", "twelve");
+        rig.finished(command.output().unwrap())
+    };
+    transcript!(run(&["org", "list"]), @"");
+    for line in [&["--help"][..], &["card", "--help"], &["card", "get", "--help"], &["--version"], &["tools", "list"]] {
+        let run = run(line);
+        assert_eq!(run.code, Some(0), "{line:?}\n{run}");
+        assert!(run.stderr.is_empty(), "{run}");
+    }
+    let group = run(&["card"]);
+    assert_eq!(group.code, Some(2));
+    assert!(group.stdout.contains("Usage: pipefy card") && group.stderr.is_empty(), "{group}");
+    let typo = run(&["card", "gte", "1"]);
+    assert_eq!(typo.code, Some(2));
+    assert!(typo.stderr.contains("'get'"), "{typo}");
+}
+
+#[test]
+fn a_closed_pipe_ends_quietly() {
+    let rig = Rig::bare();
+    let mut command = rig.command(&["tools", "list", "--json"]);
+    let mut child = command.spawn().unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn a_question_without_a_terminal_is_refused_before_anything_is_sent() {
+    // No credential is set: the refusal comes first.
+    let rig = Rig::bare();
+    transcript!(rig.run_with(&["card", "delete", "5"], "y\n"), @"");
+}
+
+#[test]
+fn a_guest_is_told_what_it_lacks() {
+    let administrator = Rig::new();
+    let pipe = administrator.pipe("Vendas B2B - S\u{e3}o Paulo");
+    let rig = administrator.with_token("sandbox-token-guest");
+    let run = rig.run(&["pipe", "get", &pipe]);
+    assert_eq!(run.code, Some(1), "{run}");
+    assert!(run.stderr.contains("PERMISSION_DENIED") || run.stderr.contains("may lack access"), "{run}");
+}
