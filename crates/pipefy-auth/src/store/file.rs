@@ -336,6 +336,22 @@ mod tests {
         assert_eq!((get(&store, "new").unwrap(), get(&store, "z").unwrap()), ("n".into(), "y".into()));
     }
 
+    /// Written by Python's keyring 25.7 with keyrings.alt 5.0.
+    #[test]
+    fn the_reference_and_we_read_each_other() {
+        let (_dir, store) = store();
+        std::fs::create_dir_all(store.path.parent().unwrap()).unwrap();
+        let theirs = include_str!("../../tests/fixtures/keyring.cfg");
+        std::fs::write(&store.path, theirs).unwrap();
+        let value = get(&store, ACCOUNT).unwrap();
+        let session = crate::session::StoredSession::from_json(&value).expect("a session");
+        assert_eq!(session.to_json().expose_secret(), value, "byte for byte");
+        // Writing it again changes nothing but the white space that Python itself adds on a fresh write.
+        store.set(ACCOUNT, &value.into()).unwrap();
+        let ours = std::fs::read_to_string(&store.path).unwrap();
+        assert_eq!(ours.replace("\n\t\n\n[other]", "\n\n[other]"), theirs);
+    }
+
     #[test]
     fn damage_is_reported_and_put_aside_by_the_next_write() {
         let (_dir, store) = store();

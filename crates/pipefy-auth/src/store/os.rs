@@ -41,6 +41,15 @@ impl OsStore {
     }
 }
 
+impl Drop for OsStore {
+    /// Hanging up drives the connection's event loop once more, so it happens on a thread of its own as well.
+    fn drop(&mut self) {
+        if let Some(Ok(store)) = self.store.take() {
+            let _ = std::thread::Builder::new().name("keychain".to_owned()).spawn(move || drop(store));
+        }
+    }
+}
+
 impl SecretStore for OsStore {
     fn name(&self) -> String {
         match self.store() {
@@ -112,8 +121,13 @@ fn first(store: &Arc<CredentialStore>, account: &str) -> Result<Option<Entry>, S
     }
 }
 
+/// Connects on a thread of its own: the caller may be an async one, and the connection drives an event loop.
 fn connect() -> Result<Arc<CredentialStore>, StoreError> {
-    platform::connect().map_err(|error| StoreError::Unavailable(text(&error)))
+    let connected = std::thread::scope(|scope| scope.spawn(platform::connect).join());
+    match connected {
+        Ok(connected) => connected.map_err(|error| StoreError::Unavailable(text(&error))),
+        Err(_) => Err(StoreError::Unavailable("the credential store could not be connected".to_owned())),
+    }
 }
 
 fn failed(error: &Error) -> StoreError {
