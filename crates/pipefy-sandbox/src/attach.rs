@@ -159,6 +159,7 @@ async fn answers(lock: &Lock) -> bool {
 ///
 /// The state folder is `XDG_STATE_HOME`, else `~/.local/state`; on Windows `LOCALAPPDATA`. `None` when no home folder
 /// is known. The environment is looked at here only to find a folder, never for an identity.
+#[expect(clippy::disallowed_methods, reason = "names a folder, not a setting or an identity")]
 pub fn default_data_path() -> Option<PathBuf> {
     data_path_in(|name| std::env::var_os(name))
 }

@@ -61,11 +61,15 @@ pub(crate) struct Ctx<'s> {
     /// `http://127.0.0.1:PORT`.
     pub(crate) base_url: &'s str,
     bodies: RefCell<HashMap<(String, String), Body>>,
+    /// Sibling lists by kind, then by the column and key that they hang on.
+    lists: RefCell<HashMap<String, Lists>>,
 }
+
+type Lists = HashMap<(By, String), Vec<Body>>;
 
 impl<'s> Ctx<'s> {
     pub(crate) fn new(store: &'s Store, schema: &'s Valid<Schema>, viewer: String, base_url: &'s str) -> Self {
-        Self { store, schema, viewer, now: Timestamp::now(), base_url, bodies: RefCell::default() }
+        Self { store, schema, viewer, now: Timestamp::now(), base_url, bodies: RefCell::default(), lists: RefCell::default() }
     }
 
     /// The time of the request as the API prints it.
@@ -111,14 +115,22 @@ impl<'s> Ctx<'s> {
             .collect()
     }
 
+    fn siblings(&self, kind: &str, by: By, key: &str) -> Result<Vec<Body>, GqlError> {
+        let place = (by, key.to_owned());
+        if let Some(list) = self.lists.borrow().get(kind).and_then(|lists| lists.get(&place)) {
+            return Ok(list.clone());
+        }
+        let list = self.keep(kind, self.store.list(kind, by, key)?);
+        self.lists.borrow_mut().entry(kind.to_owned()).or_default().insert(place, list.clone());
+        Ok(list)
+    }
+
     pub(crate) fn children(&self, kind: &str, parent: &str) -> Result<Vec<Body>, GqlError> {
-        let rows = self.store.list(kind, By::Parent, parent)?;
-        Ok(self.keep(kind, rows))
+        self.siblings(kind, By::Parent, parent)
     }
 
     pub(crate) fn grouped(&self, kind: &str, group: &str) -> Result<Vec<Body>, GqlError> {
-        let rows = self.store.list(kind, By::Group, group)?;
-        Ok(self.keep(kind, rows))
+        self.siblings(kind, By::Group, group)
     }
 
     pub(crate) fn all(&self, kind: &str) -> Result<Vec<Body>, GqlError> {
@@ -128,6 +140,7 @@ impl<'s> Ctx<'s> {
 
     pub(crate) fn put(&self, kind: &str, id: &str, links: &Links, body: Value) -> Result<Body, GqlError> {
         self.store.put(kind, id, links, &body)?;
+        self.lists.borrow_mut().remove(kind);
         let body = Rc::new(body);
         self.bodies.borrow_mut().insert((kind.to_owned(), id.to_owned()), body.clone());
         Ok(body)
@@ -135,6 +148,7 @@ impl<'s> Ctx<'s> {
 
     pub(crate) fn save(&self, kind: &str, id: &str, body: Value) -> Result<Body, GqlError> {
         self.store.update(kind, id, &body)?;
+        self.lists.borrow_mut().remove(kind);
         let body = Rc::new(body);
         self.bodies.borrow_mut().insert((kind.to_owned(), id.to_owned()), body.clone());
         Ok(body)
@@ -142,12 +156,20 @@ impl<'s> Ctx<'s> {
 
     pub(crate) fn remove(&self, kind: &str, id: &str) -> Result<bool, GqlError> {
         self.bodies.borrow_mut().remove(&(kind.to_owned(), id.to_owned()));
+        self.lists.borrow_mut().remove(kind);
         Ok(self.store.delete(kind, id)?)
+    }
+
+    /// Moves an entity to another group (a card to another phase).
+    pub(crate) fn regroup(&self, kind: &str, id: &str, group: &str) -> Result<(), GqlError> {
+        self.lists.borrow_mut().remove(kind);
+        Ok(self.store.regroup(kind, id, group)?)
     }
 
     /// Forgets what was read, after a rolled back write.
     pub(crate) fn forget(&self) {
         self.bodies.borrow_mut().clear();
+        self.lists.borrow_mut().clear();
     }
 
     pub(crate) fn new_id(&self, kind: &str) -> Result<String, GqlError> {

@@ -66,12 +66,6 @@ static PROPERTIES: LazyLock<HashMap<(&str, &str), Read>> = LazyLock::new(|| {
     rows.flat_map(|p| p.types.iter().map(move |ty| ((*ty, p.name), p.read))).collect()
 });
 
-/// Whether the sandbox has behaviour for a root field.
-#[cfg(test)]
-pub(crate) fn serves(endpoint: Endpoint, name: &str) -> bool {
-    ROOTS.contains_key(&(endpoint, name))
-}
-
 /// The `Query` or `Mutation` object of an endpoint.
 pub(crate) struct RootObject<'c> {
     pub(crate) ctx: &'c Ctx<'c>,
@@ -239,5 +233,38 @@ fn leaf(ty: &str, value: Value) -> Value {
         ("ID" | "String", Value::Number(_) | Value::Bool(_)) => Value::from(json::scalar(&value).unwrap_or_default()),
         ("String" | "Json", Value::Object(_) | Value::Array(_)) => Value::from(value.to_string()),
         _ => value,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+    use super::*;
+    use crate::engine;
+    use std::collections::HashSet;
+
+    #[test]
+    fn every_root_row_names_a_root_field_of_its_schema_once() {
+        let mut seen = HashSet::new();
+        for row in domains::ROOTS.iter().flat_map(|rows| rows.iter()) {
+            let schema = engine::schema(row.endpoint).unwrap();
+            let known = ["Query", "Mutation"].iter().any(|root| schema.type_field(root, row.name).is_ok());
+            assert!(known, "{:?} has no root field {}", row.endpoint, row.name);
+            assert!(seen.insert((row.endpoint, row.name)), "{} is listed twice", row.name);
+        }
+    }
+
+    #[test]
+    fn every_property_row_names_a_field_of_a_type_once() {
+        let mut seen = HashSet::new();
+        for row in domains::PROPERTIES.iter().flat_map(|rows| rows.iter()) {
+            for ty in row.types {
+                let known = [Endpoint::Public, Endpoint::Interfaces, Endpoint::Internal]
+                    .iter()
+                    .any(|endpoint| engine::schema(*endpoint).unwrap().type_field(ty, row.name).is_ok());
+                assert!(known, "{ty}.{} is in no schema", row.name);
+                assert!(seen.insert((*ty, row.name)), "{ty}.{} is listed twice", row.name);
+            }
+        }
     }
 }

@@ -61,7 +61,7 @@ impl Links {
 }
 
 /// Which sibling list to read.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum By {
     Parent,
     Group,

@@ -529,7 +529,7 @@ fn move_to_phase(ctx: &Ctx<'_>, args: &Args) -> Answer {
     enter(&mut body, &destination, &now);
     touch(ctx, &mut body);
     ctx.save("card", &id, body)?;
-    ctx.store.regroup("card", &id, text(&destination, "id"))?;
+    ctx.regroup("card", &id, text(&destination, "id"))?;
     Ok(json!({ "card": link("card", &id) }))
 }
 

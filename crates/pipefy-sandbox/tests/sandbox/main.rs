@@ -62,8 +62,8 @@ impl Rig {
     /// A pipe by its name: phases, fields, labels, members.
     pub(crate) async fn pipe(&self, name: &str) -> Value {
         let data = self.ok(PIPES, json!({})).await;
-        let pipes = data["organizations"].as_array().unwrap().iter().flat_map(|o| o["pipes"].as_array().unwrap());
-        pipes.filter(|p| p["name"] == name).next_back().unwrap_or_else(|| panic!("no pipe {name}")).clone()
+        let mut pipes = data["organizations"].as_array().unwrap().iter().flat_map(|o| o["pipes"].as_array().unwrap());
+        pipes.rfind(|p| p["name"] == name).unwrap_or_else(|| panic!("no pipe {name}")).clone()
     }
 
     /// The id of a phase of a pipe by its name.
