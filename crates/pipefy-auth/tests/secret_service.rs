@@ -3,7 +3,7 @@
 //! Needs `dbus-run-session`, `gnome-keyring-daemon` and `secret-tool` (Debian: dbus, gnome-keyring, libsecret-tools); says
 //! so and ends where they are missing.
 #![cfg(all(target_os = "linux", feature = "keychain"))]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, clippy::print_stdout)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, clippy::disallowed_methods, clippy::print_stdout)]
 
 mod support;
 

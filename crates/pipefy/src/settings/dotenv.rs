@@ -22,10 +22,7 @@ pub(super) fn parse(text: &str, process: impl Fn(&str) -> Option<String>) -> Dot
     let mut found = Dotenv::default();
     // A key without `=` hides the name from expansion but sets nothing.
     let mut known: HashMap<String, Option<String>> = HashMap::new();
-    let mut reader = Reader {
-        rest: text.strip_prefix('\u{feff}').unwrap_or(text),
-        line: 1,
-    };
+    let mut reader = Reader { rest: text.strip_prefix('\u{feff}').unwrap_or(text), line: 1 };
     loop {
         reader.take_while(is_space);
         if reader.rest.is_empty() {

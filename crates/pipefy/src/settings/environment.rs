@@ -156,11 +156,8 @@ impl Environment {
     /// `$XDG_CONFIG_HOME/pipefy`, else `~/.config/pipefy`; on Windows `%APPDATA%\pipefy`. Nothing without a home.
     /// `PIPEFY_CONFIG_FILE` does not move it.
     pub fn config_dir(&self) -> Option<PathBuf> {
-        let (variable, fallback): (_, &[&str]) = if cfg!(windows) {
-            ("APPDATA", &["AppData", "Roaming"])
-        } else {
-            ("XDG_CONFIG_HOME", &[".config"])
-        };
+        let (variable, fallback): (_, &[&str]) =
+            if cfg!(windows) { ("APPDATA", &["AppData", "Roaming"]) } else { ("XDG_CONFIG_HOME", &[".config"]) };
         self.directory(variable, fallback).map(|base| base.join("pipefy"))
     }
 

@@ -75,8 +75,7 @@ impl PipefySettings {
                     parse::number(raw, 0.1..=120.0)
                 }),
             ),
-            gql_reuse_fetched_graphql_schema: from
-                .required(&names::GQL_REUSE_FETCHED_GRAPHQL_SCHEMA, parse::switch),
+            gql_reuse_fetched_graphql_schema: from.required(&names::GQL_REUSE_FETCHED_GRAPHQL_SCHEMA, parse::switch),
             default_webhook_name: from.required(&names::DEFAULT_WEBHOOK_NAME, |raw| {
                 let name = parse::text(raw)?;
                 match name.chars().count() {
@@ -443,12 +442,7 @@ impl McpSettings {
 
     /// Rules over several settings. Not looked at while one of them is unusable by itself.
     fn check_together(&self, from: &mut Loader<'_>) {
-        let involved = [
-            &names::PROFILE,
-            &names::TRANSPORT,
-            &names::HOST,
-            &names::ALLOW_INSECURE_HTTP_BIND,
-        ];
+        let involved = [&names::PROFILE, &names::TRANSPORT, &names::HOST, &names::ALLOW_INSECURE_HTTP_BIND];
         if involved.iter().any(|variable| from.failed(variable)) {
             return;
         }
@@ -517,10 +511,7 @@ impl JwtValidationSettings {
         let audience = from.optional(&names::JWT_AUDIENCE, parse::trimmed).filter(|text| !text.is_empty());
         let verify_audience = from.required(&names::JWT_VERIFY_AUDIENCE, parse::switch);
         if verify_audience && audience.is_none() && !from.failed(&names::JWT_AUDIENCE) {
-            from.refuse(
-                &names::JWT_VERIFY_AUDIENCE,
-                "needs an audience to compare with: set PIPEFY_JWT_AUDIENCE",
-            );
+            from.refuse(&names::JWT_VERIFY_AUDIENCE, "needs an audience to compare with: set PIPEFY_JWT_AUDIENCE");
         }
         JwtValidationSettings {
             issuer_url: from.url(&names::JWT_ISSUER_URL, policy),
@@ -583,15 +574,9 @@ pub struct IpaasSettings {
 impl IpaasSettings {
     pub(super) fn load(from: &mut Loader<'_>, shared: &Shared) -> IpaasSettings {
         IpaasSettings {
-            url: from
-                .url(&names::IPAAS_URL, shared.policy)
-                .unwrap_or_default()
-                .trim_end_matches('/')
-                .to_owned(),
+            url: from.url(&names::IPAAS_URL, shared.policy).unwrap_or_default().trim_end_matches('/').to_owned(),
             oauth_client_id: from.required(&names::IPAAS_OAUTH_CLIENT_ID, parse::text),
-            oauth_client_secret: from
-                .optional(&names::IPAAS_OAUTH_CLIENT_SECRET, parse::text)
-                .map(SecretString::from),
+            oauth_client_secret: from.optional(&names::IPAAS_OAUTH_CLIENT_SECRET, parse::text).map(SecretString::from),
             oauth_redirect_uri: from.required(&names::IPAAS_OAUTH_REDIRECT_URI, parse::text),
             allow_insecure_urls: shared.policy.is_insecure(),
         }

@@ -68,11 +68,7 @@ impl HostList {
         for host in allowed_hosts {
             add(host.trim().to_ascii_lowercase());
         }
-        HostList {
-            hosts,
-            origins: allowed_origins.map(<[String]>::to_vec),
-            any_literal: wildcard && !configured,
-        }
+        HostList { hosts, origins: allowed_origins.map(<[String]>::to_vec), any_literal: wildcard && !configured }
     }
 
     /// Whether a request with this `Host` is answered. A request without one is not. Case does not matter, and an entry
@@ -180,7 +176,8 @@ mod tests {
             for host in ["localhost", "localhost:8000", "LocalHost:1", "127.0.0.1:8000", "[::1]:8000", "[::1]"] {
                 assert!(list.allows_host(Some(host)), "{bind} {host}");
             }
-            for host in ["evil.test", "evil.test:8000", "localhost.evil.test", "localhost:x:y", "localhost:", "::1", ""] {
+            for host in ["evil.test", "evil.test:8000", "localhost.evil.test", "localhost:x:y", "localhost:", "::1", ""]
+            {
                 assert!(!list.allows_host(Some(host)), "{bind} {host}");
             }
             assert!(!list.allows_host(None));
@@ -196,7 +193,9 @@ mod tests {
     #[test]
     fn the_resource_url_and_the_lists_widen_it() {
         let list = list("0.0.0.0", Some("https://mcp.example.com:8443/mcp"), &["proxy.test", "b.test:9"], None);
-        for host in ["mcp.example.com", "MCP.Example.com:8443", "mcp.example.com:1", "proxy.test:80", "b.test:9", "localhost"] {
+        for host in
+            ["mcp.example.com", "MCP.Example.com:8443", "mcp.example.com:1", "proxy.test:80", "b.test:9", "localhost"]
+        {
             assert!(list.allows_host(Some(host)), "{host}");
         }
         for host in ["b.test", "b.test:8", "10.0.0.1", "evil.test"] {

@@ -121,10 +121,7 @@ impl<'a> Layers<'a> {
             return Some((Raw::Text(value.clone()), Source::Dotenv(name.clone())));
         }
         let value = self.toml.get(variable.key).filter(|value| !is_section(value))?;
-        let source = Source::ConfigFile {
-            path: self.config_file.clone(),
-            key: variable.key.to_owned(),
-        };
+        let source = Source::ConfigFile { path: self.config_file.clone(), key: variable.key.to_owned() };
         Some((Raw::Toml(value.clone()), source))
     }
 
@@ -165,10 +162,7 @@ impl<'a> Layers<'a> {
             names.push((name.clone(), Source::Dotenv(name.clone()), false));
         }
         for (key, value) in &self.toml {
-            let at = |key: &str| Source::ConfigFile {
-                path: self.config_file.clone(),
-                key: key.to_owned(),
-            };
+            let at = |key: &str| Source::ConfigFile { path: self.config_file.clone(), key: key.to_owned() };
             match value {
                 toml::Value::Table(section) => {
                     for inner in section.keys() {
@@ -218,18 +212,12 @@ fn file_problem(path: PathBuf, text: &FileText) -> Option<Problem> {
 
 /// Names the line of a TOML mistake. The parser's own text would quote the line, which may hold a secret.
 fn invalid_toml(path: &std::path::Path, text: &str, error: &toml::de::Error) -> String {
-    let line = error
-        .span()
-        .and_then(|span| text.get(..span.start))
-        .map_or(1, |before| before.matches('\n').count() + 1);
+    let line =
+        error.span().and_then(|span| text.get(..span.start)).map_or(1, |before| before.matches('\n').count() + 1);
     format!("invalid TOML in {}, line {line}", path.display())
 }
 
 /// The settings of `groups`, in registry order.
 pub(super) fn of_groups(groups: &[Group]) -> Vec<&'static Variable> {
-    super::registry::REGISTRY
-        .iter()
-        .copied()
-        .filter(|variable| groups.contains(&variable.group))
-        .collect()
+    super::registry::REGISTRY.iter().copied().filter(|variable| groups.contains(&variable.group)).collect()
 }

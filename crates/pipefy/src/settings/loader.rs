@@ -100,9 +100,7 @@ impl<'a> Loader<'a> {
 
     /// Whether the value of `variable` has been refused.
     pub(super) fn failed(&self, variable: &Variable) -> bool {
-        self.problems
-            .iter()
-            .any(|problem| matches!(problem, Problem::Value { key, .. } if *key == variable.key))
+        self.problems.iter().any(|problem| matches!(problem, Problem::Value { key, .. } if *key == variable.key))
     }
 
     /// The value that is set, if any and if usable.
@@ -161,17 +159,11 @@ impl<'a> Loader<'a> {
         self.url_of(variable, UrlShape::NoQuery, policy)
     }
 
-    pub(super) fn url_of(
-        &mut self,
-        variable: &'static Variable,
-        shape: UrlShape,
-        policy: UrlPolicy,
-    ) -> Option<String> {
+    pub(super) fn url_of(&mut self, variable: &'static Variable, shape: UrlShape, policy: UrlPolicy) -> Option<String> {
         let raw = self.layers.find(variable).map(|(raw, _)| raw);
         let raw = raw.or_else(|| variable.default.map(|text| Raw::Text(text.to_owned())))?;
-        let checked = parse::text(&raw).and_then(|text| {
-            configured_url("", &text, shape, policy).map_err(|error| error.reason().to_owned())
-        });
+        let checked = parse::text(&raw)
+            .and_then(|text| configured_url("", &text, shape, policy).map_err(|error| error.reason().to_owned()));
         checked.map_err(|rule| self.refuse(variable, &rule)).ok()
     }
 
@@ -194,11 +186,7 @@ fn found(layers: &Layers<'_>, variable: &'static Variable) -> Found {
             (Some(text), source)
         }
     };
-    Found {
-        variable,
-        source,
-        shown,
-    }
+    Found { variable, source, shown }
 }
 
 fn shown_toml(value: &toml::Value) -> String {

@@ -77,15 +77,8 @@ pub struct ServerSettings {
 
 const CLI_GROUPS: &[Group] = &[Group::Pipefy, Group::Auth, Group::Policy];
 
-const SERVER_GROUPS: &[Group] = &[
-    Group::Pipefy,
-    Group::Auth,
-    Group::Policy,
-    Group::Mcp,
-    Group::Jwt,
-    Group::ResourceServer,
-    Group::Ipaas,
-];
+const SERVER_GROUPS: &[Group] =
+    &[Group::Pipefy, Group::Auth, Group::Policy, Group::Mcp, Group::Jwt, Group::ResourceServer, Group::Ipaas];
 
 /// Loads the groups of the CLI. No I/O.
 ///
@@ -97,12 +90,7 @@ pub fn load_cli(environment: &Environment, overrides: &Overrides) -> Result<CliS
     let pipefy = PipefySettings::load(&mut from, &shared);
     let auth = AuthSettings::load(&mut from, &shared);
     let policy = PolicySettings::load(&mut from);
-    Ok(CliSettings {
-        pipefy,
-        auth,
-        policy,
-        report: from.finish(CLI_GROUPS)?,
-    })
+    Ok(CliSettings { pipefy, auth, policy, report: from.finish(CLI_GROUPS)? })
 }
 
 /// Loads every group. No I/O.
@@ -127,16 +115,7 @@ pub fn load_server(environment: &Environment, overrides: &Overrides) -> Result<S
                 .to_owned(),
         );
     }
-    Ok(ServerSettings {
-        pipefy,
-        auth,
-        policy,
-        mcp,
-        jwt,
-        resource_server,
-        ipaas,
-        report,
-    })
+    Ok(ServerSettings { pipefy, auth, policy, mcp, jwt, resource_server, ipaas, report })
 }
 
 #[cfg(test)]

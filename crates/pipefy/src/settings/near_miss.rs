@@ -39,7 +39,9 @@ fn is_known_key(name: &str) -> bool {
 fn is_known_variable(name: &str) -> bool {
     let upper = name.to_ascii_uppercase();
     let mut known = REGISTRY.iter().flat_map(|variable| variable.env.iter().chain(variable.deprecated));
-    upper.starts_with(IPAAS_CONNECTION_PREFIX) || OTHER_NAMES.contains(&upper.as_str()) || known.any(|name| *name == upper)
+    upper.starts_with(IPAAS_CONNECTION_PREFIX)
+        || OTHER_NAMES.contains(&upper.as_str())
+        || known.any(|name| *name == upper)
 }
 
 /// How many slips lie between a written name and a setting; nothing when it is too far to be one.

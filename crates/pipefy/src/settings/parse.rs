@@ -13,11 +13,7 @@ const SWITCH_RULE: &str = "must be true or false (also 1/0, yes/no, y/n, t/f, on
 /// Reminds of the difference between empty and unset.
 fn or_unset(text: &str, rule: impl Into<String>) -> Rule {
     let rule = rule.into();
-    if text.trim().is_empty() {
-        format!("{rule}; it is set but empty, unset it to use the default")
-    } else {
-        rule
-    }
+    if text.trim().is_empty() { format!("{rule}; it is set but empty, unset it to use the default") } else { rule }
 }
 
 /// Text as it is.
@@ -149,17 +145,19 @@ pub(super) fn list(raw: &Raw) -> Result<Option<Vec<String>>, Rule> {
 pub(super) fn ids(raw: &Raw) -> Result<Vec<String>, Rule> {
     const RULE: &str = "must name at least one id; unset it for no limit";
     let raw = match raw {
-        Raw::Text(text) if text.trim().starts_with('[') => match serde_json::from_str::<Vec<serde_json::Value>>(text.trim()) {
-            Ok(items) => {
-                let items = items.iter().map(|item| match item {
-                    serde_json::Value::String(text) => toml::Value::String(text.clone()),
-                    serde_json::Value::Number(number) => toml::Value::String(number.to_string()),
-                    _ => toml::Value::Boolean(false),
-                });
-                &Raw::Toml(toml::Value::Array(items.collect()))
+        Raw::Text(text) if text.trim().starts_with('[') => {
+            match serde_json::from_str::<Vec<serde_json::Value>>(text.trim()) {
+                Ok(items) => {
+                    let items = items.iter().map(|item| match item {
+                        serde_json::Value::String(text) => toml::Value::String(text.clone()),
+                        serde_json::Value::Number(number) => toml::Value::String(number.to_string()),
+                        _ => toml::Value::Boolean(false),
+                    });
+                    &Raw::Toml(toml::Value::Array(items.collect()))
+                }
+                Err(_) => raw,
             }
-            Err(_) => raw,
-        },
+        }
         Raw::Toml(toml::Value::Integer(number)) => &Raw::Text(number.to_string()),
         raw => raw,
     };

@@ -1,4 +1,4 @@
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, clippy::disallowed_methods)]
 
 use std::time::Duration;
 
@@ -68,7 +68,9 @@ fn the_typed_defaults_are_the_registrys() {
 fn precedence_is_per_setting_and_across_aliases() {
     let full = env(&["PIPEFY_TOKEN=env", "PIPEFY_STATIC_TOKEN=env2"])
         .with_dotenv("PIPEFY_TOKEN=dot\nPIPEFY_ORG_ID=2\nPIPEFY_AUTH_CLIENT_ID=dot")
-        .with_config("static_token = \"toml\"\norg_id = \"3\"\nauth_client_id = \"toml\"\ndefault_webhook_name = \"toml\"");
+        .with_config(
+            "static_token = \"toml\"\norg_id = \"3\"\nauth_client_id = \"toml\"\ndefault_webhook_name = \"toml\"",
+        );
     let all = load_server(&full, &Overrides::new()).unwrap();
     assert_eq!(all.auth.static_token.unwrap().expose_secret(), "env");
     assert_eq!(all.auth.static_token_source, Source::Environment("PIPEFY_TOKEN".into()));
@@ -103,9 +105,24 @@ fn names_are_found_in_any_case_and_only_with_their_prefix() {
     assert_eq!(server(&["pipefy_mcp_port=1", "PIPEFY_MCP_PORT=2"]).mcp.port, 2);
     assert_eq!(server(&["PIPEFY_MCP_PORT=2", "Pipefy_Mcp_Port=1"]).mcp.port, 2);
     let stray = [
-        "BASE_URL=x", "STATIC_TOKEN=x", "OAUTH_CLIENT=x", "ALLOW_INSECURE_URLS=true", "AUTH_BASE_URL=x",
-        "AUTH_STATIC_TOKEN=x", "PIPEFY_AUTH_BASE_URL=x", "PIPEFY_AUTH_STATIC_TOKEN=x", "AUTH=basic", "PIPEFY=x", "MCP=x",
-        "JWT={}", "RS=x", "IPAAS=x", "PIPEFY_GRAPHQL_URL=x", "PIPEFY_MCP_DEPLOYMENT=x", "PORT=x", "HOST=x",
+        "BASE_URL=x",
+        "STATIC_TOKEN=x",
+        "OAUTH_CLIENT=x",
+        "ALLOW_INSECURE_URLS=true",
+        "AUTH_BASE_URL=x",
+        "AUTH_STATIC_TOKEN=x",
+        "PIPEFY_AUTH_BASE_URL=x",
+        "PIPEFY_AUTH_STATIC_TOKEN=x",
+        "AUTH=basic",
+        "PIPEFY=x",
+        "MCP=x",
+        "JWT={}",
+        "RS=x",
+        "IPAAS=x",
+        "PIPEFY_GRAPHQL_URL=x",
+        "PIPEFY_MCP_DEPLOYMENT=x",
+        "PORT=x",
+        "HOST=x",
         "PIPEFY_IPAAS_CONNECTION_READ_ONLY=x",
     ];
     let all = server(&stray);
@@ -195,7 +212,12 @@ fn bad_values_name_variable_and_rule() {
 #[test]
 fn every_problem_is_listed_once() {
     let error = load_server(
-        &env(&["PIPEFY_BASE_URL=http://localhost", "PIPEFY_ALLOW_INSECURE_URLS=yess", "PIPEFY_MCP_PORT=x", "PIPEFY_MCP_READONLY=1"]),
+        &env(&[
+            "PIPEFY_BASE_URL=http://localhost",
+            "PIPEFY_ALLOW_INSECURE_URLS=yess",
+            "PIPEFY_MCP_PORT=x",
+            "PIPEFY_MCP_READONLY=1",
+        ]),
         &Overrides::new(),
     )
     .unwrap_err();
@@ -319,7 +341,8 @@ fn files_are_found_read_and_reported() {
 
 #[test]
 fn dotenv_is_expanded_and_any_case() {
-    let environment = env(&["OUTER=https://x.test"]).with_dotenv("pipefy_base_url='${OUTER}'\nexport PIPEFY_MCP_PORT = 5 # five");
+    let environment =
+        env(&["OUTER=https://x.test"]).with_dotenv("pipefy_base_url='${OUTER}'\nexport PIPEFY_MCP_PORT = 5 # five");
     let all = load_server(&environment, &Overrides::new()).unwrap();
     assert_eq!((all.pipefy.base_url(), all.mcp.port), ("https://x.test", 5));
 }
@@ -346,7 +369,11 @@ fn masking_names_what_beats_a_stored_session() {
     let masking = |environment: &Environment| load_cli(environment, &Overrides::new()).unwrap().auth.masking;
     assert_eq!(masking(&env(&["PIPEFY_TOKEN=t"])), ["PIPEFY_TOKEN"]);
     assert_eq!(
-        masking(&env(&["PIPEFY_SERVICE_ACCOUNT_CLIENT_ID=i", "PIPEFY_SERVICE_ACCOUNT_CLIENT_SECRET=s", "PIPEFY_TOKEN=t"])),
+        masking(&env(&[
+            "PIPEFY_SERVICE_ACCOUNT_CLIENT_ID=i",
+            "PIPEFY_SERVICE_ACCOUNT_CLIENT_SECRET=s",
+            "PIPEFY_TOKEN=t"
+        ])),
         ["PIPEFY_TOKEN", "PIPEFY_SERVICE_ACCOUNT_*"]
     );
     assert!(masking(&env(&["PIPEFY_SERVICE_ACCOUNT_CLIENT_ID=i"])).is_empty());
