@@ -5,6 +5,7 @@
 mod file;
 #[cfg(feature = "keychain")]
 mod os;
+#[cfg(feature = "keychain")]
 mod sealed;
 
 use std::path::PathBuf;
