@@ -4,16 +4,24 @@ mod agents;
 mod attachments;
 mod automations;
 mod cards;
+mod comments;
+mod conditions;
 mod definitions;
+mod fields;
 mod form;
 mod introspection;
+mod labels;
+mod members;
 pub(crate) mod order;
 mod organizations;
 mod permission;
 mod phases;
 mod pipes;
 mod records;
+mod relations;
+mod service_accounts;
 mod shared;
+mod turns;
 #[cfg(test)]
 mod testing;
 
@@ -25,9 +33,16 @@ pub(crate) static DOMAINS: &[&[Row]] = &[
     attachments::ROWS,
     automations::ROWS,
     cards::ROWS,
+    comments::ROWS,
+    conditions::ROWS,
+    fields::ROWS,
     introspection::ROWS,
+    labels::ROWS,
+    members::ROWS,
     organizations::ROWS,
     phases::ROWS,
     pipes::ROWS,
     records::ROWS,
+    relations::ROWS,
+    service_accounts::ROWS,
 ];

@@ -1,10 +1,10 @@
 //! Small pieces that several capabilities use.
 
-use pipefy::Data;
+use pipefy::{Data, Mutation};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::{Outcome, Page, ToolError, dig};
+use crate::{Act, Outcome, Page, Plan, ToolError, dig};
 
 /// The object of a value without its null keys.
 pub(crate) fn no_nulls(value: &impl Serialize) -> Map<String, Value> {
@@ -62,4 +62,59 @@ pub(crate) fn list_at<'v>(value: &'v Value, path: &str) -> &'v [Value] {
 /// Ids of fields and values that were not sent.
 pub(crate) fn strings(list: &[String]) -> Value {
     list.iter().map(|text| Value::from(text.as_str())).collect()
+}
+
+/// Sends the only mutation of a plan; the answer must prove the change.
+///
+/// # Errors
+/// See [`Act::send`].
+pub(crate) async fn send<K>(plan: &Plan<K>, act: &Act<'_, '_>) -> Result<Data, pipefy::Error> {
+    act.send(only_mutation(plan)?).await
+}
+
+/// Sends the only mutation of a plan; the caller judges the payload.
+///
+/// # Errors
+/// See [`Act::send_unproven`].
+pub(crate) async fn send_unproven<K>(plan: &Plan<K>, act: &Act<'_, '_>) -> Result<Data, pipefy::Error> {
+    act.send_unproven(only_mutation(plan)?).await
+}
+
+fn only_mutation<K>(plan: &Plan<K>) -> Result<&Mutation, pipefy::Error> {
+    plan.mutations().next().ok_or_else(|| pipefy::Error::Value("the plan holds no step; nothing was sent".to_owned()))
+}
+
+/// `extra_input` without null values and without the keys that arguments of their own stand for, in either spelling.
+pub(crate) fn extra_keys(extra: Option<Map<String, Value>>, taken: &[&str]) -> Map<String, Value> {
+    let plain = |key: &str| key.replace('_', "").to_lowercase();
+    let taken: Vec<String> = taken.iter().map(|key| plain(key)).collect();
+    extra
+        .into_iter()
+        .flatten()
+        .filter(|(key, value)| !value.is_null() && !taken.contains(&plain(key)))
+        .collect()
+}
+
+/// `extra_input` where any JSON is accepted: it must be an object all the same.
+///
+/// # Errors
+/// `INVALID_ARGUMENTS` naming it.
+pub(crate) fn extra_object(extra: Option<Value>) -> Result<Option<Map<String, Value>>, ToolError> {
+    match extra.map(unpacked) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::Object(map)) => Ok(Some(map)),
+        Some(_) => Err(ToolError::invalid("`extra_input` must be an object (dict) of camelCase keys.")),
+    }
+}
+
+/// Sends the only mutation of a plan where the reader judges the payload: a null one is a failure, `success: false` is shown.
+///
+/// # Errors
+/// See [`Act::send_unproven`], and [`pipefy::Error::NoPayload`].
+pub(crate) async fn send_shown<K>(plan: &Plan<K>, act: &Act<'_, '_>) -> Result<Data, pipefy::Error> {
+    let data = send_unproven(plan, act).await?;
+    match pipefy::prove(&data) {
+        Ok(()) | Err(pipefy::Error::Declined { .. }) => Ok(data),
+        Err(error) => Err(error),
+    }
 }

@@ -1,4 +1,4 @@
-use pipefy::{Id, cards, documents};
+use pipefy::{cards, documents};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -29,11 +29,11 @@ pub(crate) struct GetCards {
 #[derive(Deserialize, Serialize, JsonSchema)]
 struct CardSearch {
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    assignee_ids: Option<Vec<Id>>,
+    assignee_ids: Option<Vec<String>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    ignore_ids: Option<Vec<Id>>,
+    ignore_ids: Option<Vec<String>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    label_ids: Option<Vec<Id>>,
+    label_ids: Option<Vec<String>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     title: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

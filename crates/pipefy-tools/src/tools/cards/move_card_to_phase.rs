@@ -3,6 +3,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::tools::phases::transitions::{TRANSITIONS, phrase};
 use crate::tools::shared::text_of;
 use crate::{
     Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Verification,
@@ -106,27 +107,6 @@ async fn explain(call: &Call<'_>, keep: &Move, error: Error) -> ToolError {
         return ToolError::from(error).message(format!("{}.{hint}", text.trim_end_matches('.')));
     }
     plain(error)
-}
-
-/// Where transitions are configured.
-pub(crate) const TRANSITIONS: &str = "Transitions are set in Pipefy's UI (pipe settings, phase, connections) and cannot be \
-    changed through the API; `get_phase_allowed_move_targets` lists them.";
-
-fn phrase(targets: &[Value]) -> String {
-    if targets.is_empty() {
-        return "(none configured)".to_owned();
-    }
-    targets
-        .iter()
-        .filter_map(|t| {
-            let id = text_of(t.get("id"))?;
-            Some(match text_of(t.get("name")).filter(|n| !n.is_empty()) {
-                Some(name) => format!("{name} ({id})"),
-                None => id,
-            })
-        })
-        .collect::<Vec<_>>()
-        .join(", ")
 }
 
 /// The label in `Field "<label>" is required`.

@@ -1,0 +1,91 @@
+use std::time::Duration;
+
+use pipefy::pipes;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::tools::shared::{list_at, send, text_of};
+use crate::{
+    Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Verification,
+    Write, dig,
+};
+
+/// Copies a pipe. The copy is built after the answer: until get_pipe shows its phases it is not ready. Its fields keep the
+/// template's slugs but get new ids, so use ids read from the copy. verify waits (up to 30 s) and shows old next to new ids.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct ClonePipe {
+    pipe_template_id: CheckedId,
+    /// Default: the template's.
+    #[serde(default)]
+    organization_id: Option<CheckedId>,
+}
+
+impl Write for ClonePipe {
+    const OP: Op = Op::write("clone_pipe", Domain::Workflow, Shape::Result)
+        .personas(&[Persona::Builder])
+        .debug()
+        .touches(&[
+            IdArg::new("pipe_template_id", IdKind::Pipe),
+            IdArg::new("organization_id", IdKind::Organization),
+        ])
+        .keywords(&["copy", "duplicate"]);
+    type Keep = String;
+
+    async fn plan(self, _: &Call<'_>) -> Result<Plan<String>, ToolError> {
+        let template = self.pipe_template_id.to_string();
+        let mutation = pipes::clone_pipe(&template, self.organization_id.as_deref());
+        Ok(Plan::new(template).then(mutation))
+    }
+
+    async fn act(plan: &Plan<String>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
+        let explain = Explain::doing("clone pipe").about("pipe", &plan.keep);
+        let data = send(plan, act).await.map_err(|e| explain.map(act, e))?;
+        let value = data.value();
+        let ready = list_at(&value, "clonePipes.pipes").iter().all(|pipe| !list_at(pipe, "phases").is_empty());
+        let message = if ready {
+            "Pipe cloned."
+        } else {
+            "Pipe cloned, but not ready: its phases are still being copied. Read `get_pipe` until they are there, and use the \
+             copy's own ids."
+        };
+        Ok(Outcome::new(data).message(message))
+    }
+
+    async fn verify(plan: &Plan<String>, outcome: &Outcome, call: &Call<'_>) -> Option<Verification> {
+        let value = outcome.body.value();
+        let copy = text_of(list_at(&value, "clonePipes.pipes").first()?.get("id"))?;
+        let template = match call.query(pipes::get_pipe(&plan.keep)).await {
+            Ok(data) => data.value(),
+            Err(error) => return Some(Verification::unknown(error.to_string())),
+        };
+        let wanted = list_at(&template, "pipe.phases").len();
+        let mut seen = 0;
+        for pause in [0, 1, 2, 4, 8, 15] {
+            tokio::time::sleep(Duration::from_secs(pause)).await;
+            if call.budget.is_over() {
+                break;
+            }
+            let Ok(data) = call.query(pipes::get_pipe(&copy)).await else { continue };
+            let cloned = data.value();
+            seen = list_at(&cloned, "pipe.phases").len();
+            if seen >= wanted {
+                return Some(Verification::of(true, format!("ready; {}", pairs(&template, &cloned))));
+            }
+        }
+        Some(Verification::of(false, format!("not ready: {seen} of {wanted} phases are there; read `get_pipe` later")))
+    }
+}
+
+/// Phases and fields of the template next to those of the copy, in their order.
+fn pairs(template: &Value, copy: &Value) -> Value {
+    let phases = list_at(template, "pipe.phases").iter().zip(list_at(copy, "pipe.phases"));
+    phases
+        .map(|(old, new)| {
+            let fields = list_at(old, "fields").iter().zip(list_at(new, "fields"));
+            let ids = |of: &Value| json!([of.get("id"), of.get("internal_id")]);
+            let fields: Vec<Value> = fields.map(|(old, new)| json!({ "from": ids(old), "to": ids(new) })).collect();
+            json!({ "phase": new.get("name"), "from": dig(old, "id"), "to": dig(new, "id"), "fields": fields })
+        })
+        .collect()
+}

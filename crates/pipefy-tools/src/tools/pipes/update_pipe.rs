@@ -1,0 +1,79 @@
+use pipefy::pipes;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::tools::shared::{no_nulls, send, text_of};
+use crate::{
+    Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Verification,
+    Write, dig,
+};
+
+/// Changes name, icon, color or preferences of a pipe.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct UpdatePipe {
+    pipe_id: CheckedId,
+    #[serde(flatten)]
+    changes: Changes,
+}
+
+#[derive(Deserialize, Serialize, JsonSchema)]
+struct Changes {
+    #[serde(default)]
+    name: Option<String>,
+    #[serde(default)]
+    icon: Option<String>,
+    #[serde(default)]
+    color: Option<String>,
+    #[serde(default)]
+    preferences: Option<Map<String, Value>>,
+}
+
+pub(crate) struct Keep {
+    pipe_id: String,
+    name: Option<String>,
+}
+
+impl Write for UpdatePipe {
+    const OP: Op = Op::write("update_pipe", Domain::Workflow, Shape::Result)
+        .personas(&[Persona::Builder])
+        .debug()
+        .touches(&[IdArg::new("pipe_id", IdKind::Pipe)]);
+    type Keep = Keep;
+
+    async fn plan(self, call: &Call<'_>) -> Result<Plan<Keep>, ToolError> {
+        let changes = no_nulls(&self.changes);
+        if changes.is_empty() {
+            return Err(ToolError::invalid("Give at least one of name, icon, color, preferences."));
+        }
+        let pipe_id = self.pipe_id.to_string();
+        let before = if call.options.dry_run {
+            call.query(pipes::get_pipe(&pipe_id)).await.ok().map(|data| data.value())
+        } else {
+            None
+        };
+        let mut input = Map::new();
+        input.insert("id".to_owned(), pipe_id.clone().into());
+        input.extend(changes);
+        let mut plan = Plan::new(Keep { pipe_id, name: self.changes.name }).then(pipes::update_pipe(input));
+        plan.before = before;
+        Ok(plan)
+    }
+
+    async fn act(plan: &Plan<Keep>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
+        let explain = Explain::doing("update pipe").about("pipe", &plan.keep.pipe_id);
+        let data = send(plan, act).await.map_err(|e| explain.map(act, e))?;
+        Ok(Outcome::new(data).message("Pipe updated."))
+    }
+
+    async fn verify(plan: &Plan<Keep>, _: &Outcome, call: &Call<'_>) -> Option<Verification> {
+        let name = plan.keep.name.as_ref()?;
+        Some(match call.query(pipes::get_pipe(&plan.keep.pipe_id)).await {
+            Ok(data) => {
+                let shown = text_of(dig(&data.value(), "pipe.name"));
+                Verification::of(shown.as_ref() == Some(name), "compared the name")
+            }
+            Err(error) => Verification::unknown(error.to_string()),
+        })
+    }
+}
