@@ -3,6 +3,7 @@
 mod agents;
 mod attachments;
 mod automations;
+mod ai_automations;
 mod cards;
 mod comments;
 mod conditions;
@@ -32,6 +33,7 @@ pub(crate) static DOMAINS: &[&[Row]] = &[
     agents::ROWS,
     attachments::ROWS,
     automations::ROWS,
+    ai_automations::ROWS,
     cards::ROWS,
     comments::ROWS,
     conditions::ROWS,
