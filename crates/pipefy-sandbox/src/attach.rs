@@ -172,7 +172,6 @@ fn data_path_in(variable: impl Fn(&str) -> Option<std::ffi::OsString>) -> Option
     Some(state.join("pipefy").join("sandbox.sqlite"))
 }
 
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
@@ -185,6 +184,5 @@ mod tests {
         let path = data_path_in(|name| (name == "HOME").then(|| "/home/ana".into()));
         assert_eq!(path, Some(PathBuf::from("/home/ana/.local/state/pipefy/sandbox.sqlite")));
         assert_eq!(data_path_in(|_| None), None);
-
     }
 }

@@ -69,7 +69,15 @@ type Lists = HashMap<(By, String), Vec<Body>>;
 
 impl<'s> Ctx<'s> {
     pub(crate) fn new(store: &'s Store, schema: &'s Valid<Schema>, viewer: String, base_url: &'s str) -> Self {
-        Self { store, schema, viewer, now: Timestamp::now(), base_url, bodies: RefCell::default(), lists: RefCell::default() }
+        Self {
+            store,
+            schema,
+            viewer,
+            now: Timestamp::now(),
+            base_url,
+            bodies: RefCell::default(),
+            lists: RefCell::default(),
+        }
     }
 
     /// The time of the request as the API prints it.

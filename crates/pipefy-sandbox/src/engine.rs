@@ -67,7 +67,9 @@ impl Documents {
         }
         let document = match ExecutableDocument::parse_and_validate(schema(endpoint)?, text, "request.graphql") {
             Ok(document) => Ok(Arc::new(document)),
-            Err(with_errors) => Err(invalid(with_errors.errors.iter().map(|d| invalid_document(&d.to_json())).collect())),
+            Err(with_errors) => {
+                Err(invalid(with_errors.errors.iter().map(|d| invalid_document(&d.to_json())).collect()))
+            }
         };
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= KNOWN_DOCUMENTS {
@@ -112,7 +114,8 @@ pub(crate) fn execute(
     };
     let schema = schema(endpoint)?;
     let refused = |message: String| {
-        let error = json!({ "message": message, "extensions": { "code": "BAD_USER_INPUT", "correlation_id": correlation_id } });
+        let error =
+            json!({ "message": message, "extensions": { "code": "BAD_USER_INPUT", "correlation_id": correlation_id } });
         Ok(json!({ "errors": [error] }))
     };
     let operation = match document.operations.get(request.operation_name.as_deref()) {
@@ -198,9 +201,11 @@ pub(crate) fn literal(value: &apollo_compiler::ast::Value, variables: &Map<Strin
         Ast::Variable(name) => variables.get(name.as_str()).cloned().unwrap_or_default(),
         Ast::String(text) => Value::from(text.as_str()),
         Ast::Int(number) => Value::from(number.as_str()),
-        Ast::Object(entries) => {
-            entries.iter().map(|(key, value)| (key.to_string(), literal(value, variables))).collect::<Map<_, _>>().into()
-        }
+        Ast::Object(entries) => entries
+            .iter()
+            .map(|(key, value)| (key.to_string(), literal(value, variables)))
+            .collect::<Map<_, _>>()
+            .into(),
         _ => Value::Null,
     }
 }

@@ -144,7 +144,9 @@ mod tests {
 
     #[test]
     fn nth_and_times_count_matching_requests_only() {
-        let plan = Faults::parse(r#"{"rules":[{"root_field":"card","nth":2,"status":500},{"endpoint":"token","times":1,"drop":true}]}"#);
+        let plan = Faults::parse(
+            r#"{"rules":[{"root_field":"card","nth":2,"status":500},{"endpoint":"token","times":1,"drop":true}]}"#,
+        );
         let mut state = FaultState::new(plan.unwrap());
         let card = ["card".to_owned()];
         assert!(state.strike("graphql", &card).1.is_none());

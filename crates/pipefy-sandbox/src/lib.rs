@@ -56,8 +56,6 @@ mod values;
 pub use attach::{Announcement, Attached, attach_or_start, default_data_path};
 pub use error::SandboxError;
 pub use faults::{FaultRule, Faults};
-pub use people::{
-    DEFAULT_TOKEN, Person, SERVICE_ACCOUNT_EMAIL, SERVICE_ACCOUNT_ID, SERVICE_ACCOUNT_SECRET, people,
-};
+pub use people::{DEFAULT_TOKEN, Person, SERVICE_ACCOUNT_EMAIL, SERVICE_ACCOUNT_ID, SERVICE_ACCOUNT_SECRET, people};
 pub use server::{Sandbox, SandboxOptions};
 pub use store::Data;

@@ -37,7 +37,12 @@ pub(crate) fn user_of(store: &Store, token: &str, now: Timestamp) -> Result<Opti
 }
 
 /// Answers a token request: `(status, body)`.
-pub(crate) fn token(store: &Store, authorization: &str, form: &[(String, String)], now: Timestamp) -> Result<(StatusCode, Value), GqlError> {
+pub(crate) fn token(
+    store: &Store,
+    authorization: &str,
+    form: &[(String, String)],
+    now: Timestamp,
+) -> Result<(StatusCode, Value), GqlError> {
     let field = |name: &str| form.iter().find(|(k, _)| k == name).map(|(_, v)| v.clone());
     let refuse = |status: StatusCode, error: &str, description: &str| {
         Ok((status, json!({ "error": error, "error_description": description })))

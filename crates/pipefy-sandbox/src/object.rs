@@ -58,8 +58,9 @@ impl Property {
 type Read = fn(&Ctx<'_>, &Value, &Args) -> Answer;
 type Run = fn(&Ctx<'_>, &Args) -> Answer;
 
-static ROOTS: LazyLock<HashMap<(Endpoint, &str), Run>> =
-    LazyLock::new(|| domains::ROOTS.iter().flat_map(|rows| rows.iter()).map(|r| ((r.endpoint, r.name), r.run)).collect());
+static ROOTS: LazyLock<HashMap<(Endpoint, &str), Run>> = LazyLock::new(|| {
+    domains::ROOTS.iter().flat_map(|rows| rows.iter()).map(|r| ((r.endpoint, r.name), r.run)).collect()
+});
 
 static PROPERTIES: LazyLock<HashMap<(&str, &str), Read>> = LazyLock::new(|| {
     let rows = domains::PROPERTIES.iter().flat_map(|rows| rows.iter());

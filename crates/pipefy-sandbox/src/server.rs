@@ -68,9 +68,9 @@ impl Sandbox {
     pub async fn start(options: SandboxOptions) -> Result<Self, SandboxError> {
         let SandboxOptions { bind, data, seed, faults } = options;
         let store = tokio::task::spawn_blocking(move || -> Result<Store, SandboxError> {
-            let (store, fresh) = Store::open(&data, seed)?;
+            let (mut store, fresh) = Store::open(&data, seed)?;
             if fresh {
-                store.atomic(|| seed::plant(&store, seed))?;
+                seed::fill(&mut store, seed)?;
             }
             Ok(store)
         })
@@ -205,7 +205,11 @@ async fn ended(stopped: &mut watch::Receiver<bool>) {
 }
 
 /// A web page elsewhere must not drive a sandbox on loopback through a name that it points here.
-async fn local_host_only(Shared(state): Shared<App>, request: axum::extract::Request, next: axum::middleware::Next) -> Response {
+async fn local_host_only(
+    Shared(state): Shared<App>,
+    request: axum::extract::Request,
+    next: axum::middleware::Next,
+) -> Response {
     let host = request.headers().get(header::HOST).and_then(|h| h.to_str().ok()).map(str::to_owned);
     let host = host.or_else(|| request.uri().authority().map(|a| a.to_string())).unwrap_or_default();
     let name = host.rsplit_once(':').map_or(host.as_str(), |(name, _)| name);
@@ -261,7 +265,10 @@ async fn clear_requests(Shared(state): Shared<App>) -> Response {
 }
 
 /// Runs work that uses the store on a thread that may block.
-async fn with_store<T: Send + 'static>(state: &App, work: impl FnOnce(&State, &Store) -> T + Send + 'static) -> Result<T, Response> {
+async fn with_store<T: Send + 'static>(
+    state: &App,
+    work: impl FnOnce(&State, &Store) -> T + Send + 'static,
+) -> Result<T, Response> {
     let state = state.clone();
     let done = tokio::task::spawn_blocking(move || work(&state, &lock(&state.store))).await;
     done.map_err(|error| {
@@ -295,8 +302,16 @@ fn bearer(headers: &HeaderMap) -> Option<String> {
 /// Headers that tests look at. `authorization` is reduced to its scheme.
 fn headers_of_interest(headers: &HeaderMap) -> Value {
     const KEPT: [&str; 10] = [
-        "accept", "accept-encoding", "content-type", "content-length", "user-agent", "x-request-id", "traceparent",
-        "x-pipefy-client", "x-pipefy-client-version", "x-client-name",
+        "accept",
+        "accept-encoding",
+        "content-type",
+        "content-length",
+        "user-agent",
+        "x-request-id",
+        "traceparent",
+        "x-pipefy-client",
+        "x-pipefy-client-version",
+        "x-client-name",
     ];
     let mut kept = serde_json::Map::new();
     for (name, value) in headers {
@@ -313,7 +328,15 @@ fn headers_of_interest(headers: &HeaderMap) -> Value {
 }
 
 /// One entry of the request log; its status is set when the answer is made.
-fn note(state: &State, method: &str, path: &str, outline: &Outline, variables: Value, identity: Option<String>, headers: &HeaderMap) -> u64 {
+fn note(
+    state: &State,
+    method: &str,
+    path: &str,
+    outline: &Outline,
+    variables: Value,
+    identity: Option<String>,
+    headers: &HeaderMap,
+) -> u64 {
     let operation = (!outline.root_fields.is_empty()).then_some(if outline.mutation { "mutation" } else { "query" });
     lock(&state.journal).add(Entry {
         number: 0,
@@ -475,7 +498,12 @@ impl Drop for Claim {
 
 /// Pipefy rejects creates of phases or fields that overlap in one pipe. So that overlap can happen here too, such a
 /// create takes a moment, during which another one for the same pipe is refused.
-async fn claim_structure(state: &App, outline: &Outline, document: &engine::Document, request: &Request) -> Result<Option<Claim>, Response> {
+async fn claim_structure(
+    state: &App,
+    outline: &Outline,
+    document: &engine::Document,
+    request: &Request,
+) -> Result<Option<Claim>, Response> {
     const CREATES: [&str; 3] = ["createPhase", "createPhaseField", "createTableField"];
     if !outline.mutation || !outline.root_fields.iter().any(|f| CREATES.contains(&f.as_str())) {
         return Ok(None);
@@ -505,7 +533,8 @@ async fn claim_structure(state: &App, outline: &Outline, document: &engine::Docu
             "message": "The change could not be saved: another change to the same pipe is in progress",
             "extensions": { "code": "RECORD_NOT_SAVED", "correlation_id": "overlap" },
         });
-        let data: serde_json::Map<String, Value> = outline.root_fields.iter().map(|f| (f.clone(), Value::Null)).collect();
+        let data: serde_json::Map<String, Value> =
+            outline.root_fields.iter().map(|f| (f.clone(), Value::Null)).collect();
         return Err(axum::Json(json!({ "errors": [error], "data": data })).into_response());
     }
     let claim = Claim { state: state.clone(), key };
@@ -520,7 +549,8 @@ async fn token(Shared(state): Shared<App>, headers: HeaderMap, body: Bytes) -> R
         return finish(&state, number, response);
     }
     let form = form_fields(&body);
-    let answered = with_store(&state, move |_, store| oauth::token(store, &authorization, &form, Timestamp::now())).await;
+    let answered =
+        with_store(&state, move |_, store| oauth::token(store, &authorization, &form, Timestamp::now())).await;
     let response = match answered {
         Ok(Ok((status, body))) => (status, [(header::CACHE_CONTROL, "no-store")], axum::Json(body)).into_response(),
         Ok(Err(_)) => failure(StatusCode::INTERNAL_SERVER_ERROR, "Something went wrong"),
@@ -530,7 +560,8 @@ async fn token(Shared(state): Shared<App>, headers: HeaderMap, body: Bytes) -> R
 }
 
 fn form_fields(body: &[u8]) -> Vec<(String, String)> {
-    let decode = |text: &str| percent_encoding::percent_decode_str(&text.replace('+', " ")).decode_utf8_lossy().into_owned();
+    let decode =
+        |text: &str| percent_encoding::percent_decode_str(&text.replace('+', " ")).decode_utf8_lossy().into_owned();
     let text = String::from_utf8_lossy(body);
     text.split('&').filter_map(|pair| pair.split_once('=')).map(|(k, v)| (decode(k), decode(v))).collect()
 }
@@ -557,7 +588,11 @@ async fn objects(Shared(state): Shared<App>, method: Method, uri: Uri, headers: 
             };
         }
         if method != Method::GET && method != Method::HEAD {
-            return xml((StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", "Objects are read with GET and written with PUT"));
+            return xml((
+                StatusCode::METHOD_NOT_ALLOWED,
+                "MethodNotAllowed",
+                "Objects are read with GET and written with PUT",
+            ));
         }
         match store.object(&key) {
             Ok(Some((kind, bytes))) => ([(header::CONTENT_TYPE, kind)], bytes).into_response(),
@@ -571,6 +606,8 @@ async fn objects(Shared(state): Shared<App>, method: Method, uri: Uri, headers: 
 }
 
 fn xml((status, code, message): storage::Refusal) -> Response {
-    let body = format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Error><Code>{code}</Code><Message>{message}</Message></Error>");
+    let body = format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Error><Code>{code}</Code><Message>{message}</Message></Error>"
+    );
     (status, [(header::CONTENT_TYPE, "application/xml")], body).into_response()
 }

@@ -67,7 +67,8 @@ pub(crate) fn admit(
     let (Some(date), Some(life), Some(signature), Some(headers)) = fields else {
         return Err((DENIED, "AccessDenied", "The request is not signed"));
     };
-    let life: i64 = life.parse().map_err(|_| (DENIED, "AuthorizationQueryParametersError", "X-Amz-Expires must be a number"))?;
+    let life: i64 =
+        life.parse().map_err(|_| (DENIED, "AuthorizationQueryParametersError", "X-Amz-Expires must be a number"))?;
     let signed_type = if headers.contains("content-type") { content_type } else { "" };
     let wanted = sign(store, method, &key, &date, life, signed_type)
         .map_err(|_| (StatusCode::INTERNAL_SERVER_ERROR, "InternalError", "The store failed"))?;

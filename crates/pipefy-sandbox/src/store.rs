@@ -83,7 +83,9 @@ impl Store {
                         .map_err(|source| SandboxError::File { path: folder.to_owned(), source })?;
                 }
                 let conn = Connection::open(path)?;
-                conn.execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA busy_timeout = 5000;")?;
+                conn.execute_batch(
+                    "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA busy_timeout = 5000;",
+                )?;
                 conn
             }
         };
@@ -95,9 +97,7 @@ impl Store {
             None => {
                 store.set_counter("schema_version", SCHEMA_VERSION)?;
                 store.set_counter("seed", i64::from_ne_bytes(seed.to_ne_bytes()))?;
-                // Tells two data files apart when a process wants to attach to the one that serves its file.
-                store.set_counter("store_key", i64::from_ne_bytes(entropy().to_ne_bytes()))?;
-                store.set_counter("signing_key", i64::from_ne_bytes(entropy().to_ne_bytes()))?;
+                store.renew_keys()?;
                 Ok((store, true))
             }
             Some(version) if version == SCHEMA_VERSION => Ok((store, false)),
@@ -105,16 +105,29 @@ impl Store {
         }
     }
 
+    /// Takes over everything from another store, except what must differ between two stores.
+    pub(crate) fn copy_from(&mut self, other: &Self) -> rusqlite::Result<()> {
+        let backup = rusqlite::backup::Backup::new(&other.conn, &mut self.conn)?;
+        backup.run_to_completion(i32::MAX, std::time::Duration::from_millis(1), None)?;
+        drop(backup);
+        self.renew_keys()
+    }
+
+    fn renew_keys(&self) -> rusqlite::Result<()> {
+        // Tells two data files apart when a process wants to attach to the one that serves its file.
+        self.set_counter("store_key", i64::from_ne_bytes(entropy().to_ne_bytes()))?;
+        self.set_counter("signing_key", i64::from_ne_bytes(entropy().to_ne_bytes()))
+    }
+
     pub(crate) fn counter(&self, key: &str) -> rusqlite::Result<Option<i64>> {
-        self.conn
-            .prepare_cached("SELECT value FROM meta WHERE key = ?1")?
-            .query_row([key], |row| row.get(0))
-            .optional()
+        self.conn.prepare_cached("SELECT value FROM meta WHERE key = ?1")?.query_row([key], |row| row.get(0)).optional()
     }
 
     pub(crate) fn set_counter(&self, key: &str, value: i64) -> rusqlite::Result<()> {
         self.conn
-            .prepare_cached("INSERT INTO meta (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = excluded.value")?
+            .prepare_cached(
+                "INSERT INTO meta (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+            )?
             .execute(params![key, value])?;
         Ok(())
     }
@@ -220,7 +233,8 @@ impl Store {
 
     /// Every entity of a kind.
     pub(crate) fn all(&self, kind: &str) -> rusqlite::Result<Vec<(String, Value)>> {
-        let mut statement = self.conn.prepare_cached("SELECT id, body FROM entities WHERE kind = ?1 ORDER BY pos, id")?;
+        let mut statement =
+            self.conn.prepare_cached("SELECT id, body FROM entities WHERE kind = ?1 ORDER BY pos, id")?;
         let rows = statement.query_map([kind], |row| Ok((row.get(0)?, row.get::<_, String>(1)?)))?;
         rows.map(|row| row.map(|(id, text)| (id, serde_json::from_str(&text).unwrap_or_default()))).collect()
     }
@@ -247,9 +261,11 @@ impl Store {
 
     /// Replaces the body and leaves the links.
     pub(crate) fn update(&self, kind: &str, id: &str, body: &Value) -> rusqlite::Result<()> {
-        self.conn
-            .prepare_cached("UPDATE entities SET body = ?3 WHERE kind = ?1 AND id = ?2")?
-            .execute(params![kind, id, body.to_string()])?;
+        self.conn.prepare_cached("UPDATE entities SET body = ?3 WHERE kind = ?1 AND id = ?2")?.execute(params![
+            kind,
+            id,
+            body.to_string()
+        ])?;
         Ok(())
     }
 
@@ -263,10 +279,8 @@ impl Store {
 
     /// Whether there was something to delete.
     pub(crate) fn delete(&self, kind: &str, id: &str) -> rusqlite::Result<bool> {
-        let changed = self
-            .conn
-            .prepare_cached("DELETE FROM entities WHERE kind = ?1 AND id = ?2")?
-            .execute([kind, id])?;
+        let changed =
+            self.conn.prepare_cached("DELETE FROM entities WHERE kind = ?1 AND id = ?2")?.execute([kind, id])?;
         Ok(changed > 0)
     }
 

@@ -8,9 +8,30 @@ use serde_json::{Map, Value, json};
 
 /// The field types of the API.
 pub(crate) const TYPES: [&str; 24] = [
-    "assignee_select", "attachment", "checklist_horizontal", "checklist_vertical", "cnpj", "connector", "cpf", "currency",
-    "date", "datetime", "due_date", "dynamic_content", "email", "id", "label_select", "long_text", "number", "phone",
-    "radio_horizontal", "radio_vertical", "select", "short_text", "statement", "time",
+    "assignee_select",
+    "attachment",
+    "checklist_horizontal",
+    "checklist_vertical",
+    "cnpj",
+    "connector",
+    "cpf",
+    "currency",
+    "date",
+    "datetime",
+    "due_date",
+    "dynamic_content",
+    "email",
+    "id",
+    "label_select",
+    "long_text",
+    "number",
+    "phone",
+    "radio_horizontal",
+    "radio_vertical",
+    "select",
+    "short_text",
+    "statement",
+    "time",
 ];
 
 /// Whether values of this type are lists.
@@ -45,14 +66,16 @@ pub(crate) fn accept(ctx: &Ctx<'_>, field: &Value, input: &Value) -> Result<Valu
             let value = match kind {
                 "attachment" => storage::key_of(&value)
                     .ok_or_else(|| wrong(format!("takes storage paths that start with orgs/, got {value:?}")))?,
-                "assignee_select" => member_id(ctx, field, &value)?
-                    .ok_or_else(|| wrong(format!("takes ids of members, got {value:?}. See the members of the pipe")))?,
+                "assignee_select" => member_id(ctx, field, &value)?.ok_or_else(|| {
+                    wrong(format!("takes ids of members, got {value:?}. See the members of the pipe"))
+                })?,
                 "label_select" => match ctx.get("label", &value)? {
                     Some(found) if same_repo(&found, field) => value,
                     _ => return Err(wrong(format!("takes label ids of the pipe, got {value:?}"))),
                 },
-                "connector" => connected_id(ctx, field, &value)?
-                    .ok_or_else(|| wrong(format!("takes ids of cards or records of the connected repository, got {value:?}")))?,
+                "connector" => connected_id(ctx, field, &value)?.ok_or_else(|| {
+                    wrong(format!("takes ids of cards or records of the connected repository, got {value:?}"))
+                })?,
                 _ if options.contains(&value) => value,
                 _ => return Err(wrong(format!("has no option {value:?}"))),
             };

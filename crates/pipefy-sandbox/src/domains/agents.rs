@@ -124,7 +124,10 @@ fn behavior_body(ctx: &Ctx<'_>, behavior: &Value) -> Answer {
         ("name", behavior.get("name").cloned().unwrap_or_default()),
         ("active", behavior.get("active").filter(|v| !v.is_null()).cloned().unwrap_or(Value::Bool(true))),
         ("event_id", behavior.get("eventId").cloned().unwrap_or_default()),
-        ("action_id", behavior.get("actionId").filter(|v| !v.is_null()).cloned().unwrap_or_else(|| json!("ai_behavior"))),
+        (
+            "action_id",
+            behavior.get("actionId").filter(|v| !v.is_null()).cloned().unwrap_or_else(|| json!("ai_behavior")),
+        ),
         ("event_params", behavior.get("eventParams").cloned().unwrap_or_default()),
         ("action_params", params),
         ("condition", behavior.get("condition").cloned().unwrap_or_default()),

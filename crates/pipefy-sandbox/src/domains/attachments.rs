@@ -8,10 +8,8 @@ use crate::object::Root;
 use crate::storage;
 use serde_json::json;
 
-pub(crate) const ROOTS: &[Root] = &[
-    Root::public("createPresignedUrl", presign),
-    Root::public("createPresignedUrlForPipePdfTemplate", presign),
-];
+pub(crate) const ROOTS: &[Root] =
+    &[Root::public("createPresignedUrl", presign), Root::public("createPresignedUrlForPipePdfTemplate", presign)];
 
 fn presign(ctx: &Ctx<'_>, args: &Args) -> Answer {
     let input = args.input();

@@ -47,7 +47,9 @@ pub(crate) const PROPERTIES: &[Property] = &[
     Property::of(&["Card", "Record", "TableRecord"], "assignees", |_, card, _| {
         Ok(links("user", texts_at(card, "assignee_ids")))
     }),
-    Property::of(&["Card", "Record", "TableRecord"], "labels", |_, card, _| Ok(links("label", texts_at(card, "label_ids")))),
+    Property::of(&["Card", "Record", "TableRecord"], "labels", |_, card, _| {
+        Ok(links("label", texts_at(card, "label_ids")))
+    }),
     Property::of(BOTH, "createdBy", |_, card, _| Ok(link("user", text(card, "created_by")))),
     Property::of(&["Card", "TableRecord"], "created_by", |_, card, _| Ok(link("user", text(card, "created_by")))),
     Property::of(CARD, "creatorEmail", |ctx, card, _| {
@@ -85,12 +87,16 @@ pub(crate) const PROPERTIES: &[Property] = &[
     Property::of(CARD, "expired", |_, _, _| Ok(json!(false))),
     Property::of(CARD, "inboxEmailsRead", |_, card, _| Ok(json!(flag(card, "inbox_emails_read")))),
     Property::of(CARD, "currentLateness", lateness),
-    Property::of(&["Card", "PublicCard", "PublicRepoItem", "TableRecord", "PublicTableRecord"], "url", |ctx, item, _| {
-        Ok(json!(format!("{}{}", ctx.base_url, path(item))))
-    }),
-    Property::of(&["Card", "PublicCard", "PublicRepoItem", "TableRecord", "PublicTableRecord"], "path", |_, item, _| {
-        Ok(json!(path(item)))
-    }),
+    Property::of(
+        &["Card", "PublicCard", "PublicRepoItem", "TableRecord", "PublicTableRecord"],
+        "url",
+        |ctx, item, _| Ok(json!(format!("{}{}", ctx.base_url, path(item)))),
+    ),
+    Property::of(
+        &["Card", "PublicCard", "PublicRepoItem", "TableRecord", "PublicTableRecord"],
+        "path",
+        |_, item, _| Ok(json!(path(item))),
+    ),
     Property::of(ITEM, "summary", |ctx, card, _| summary(ctx, card)),
     Property::of(ITEM, "summary_fields", |ctx, card, _| summary(ctx, card)),
     Property::of(&["PublicCard", "PublicRepoItem", "PublicTableRecord"], "icon", |_, _, _| {
@@ -163,7 +169,9 @@ fn attachments(ctx: &Ctx<'_>, card: &Value) -> Result<Vec<Value>, GqlError> {
 /// Items of all checklists of the card, and how many are checked.
 fn checklist(ctx: &Ctx<'_>, card: &Value) -> Result<(usize, usize), GqlError> {
     let (mut all, mut checked) = (0, 0);
-    for field in ctx.grouped("field", text(card, "pipe_id"))?.iter().filter(|f| text(f, "type").starts_with("checklist")) {
+    for field in
+        ctx.grouped("field", text(card, "pipe_id"))?.iter().filter(|f| text(f, "type").starts_with("checklist"))
+    {
         all += field.get("options").map(texts).unwrap_or_default().len();
         checked += texts(&values::stored(card, field)).len();
     }
@@ -227,7 +235,8 @@ fn find(ctx: &Ctx<'_>, args: &Args) -> Answer {
     let (pipe, level) = access::pipe(ctx, &args.need("pipeId")?)?;
     let search = args.get("search").cloned().unwrap_or_default();
     let slug = text(&search, "fieldId");
-    let field = values::field_by_slug(ctx, text(&pipe, "id"), slug)?.ok_or_else(|| GqlError::not_found("Field", slug))?;
+    let field =
+        values::field_by_slug(ctx, text(&pipe, "id"), slug)?.ok_or_else(|| GqlError::not_found("Field", slug))?;
     let mut rows = Vec::new();
     for card in ctx.children("card", text(&pipe, "id"))? {
         if access::sees_card(ctx, level, &card) && has_value(ctx, &card, &field, text(&search, "fieldValue"))? {
@@ -248,7 +257,13 @@ pub(super) fn has_value(ctx: &Ctx<'_>, item: &Value, field: &Value, wanted: &str
 }
 
 /// Checks ids of assignees and labels against the pipe or table.
-pub(super) fn checked_people_and_labels(ctx: &Ctx<'_>, scope: &str, repo: &str, input: &Args, body: &mut Value) -> Result<(), GqlError> {
+pub(super) fn checked_people_and_labels(
+    ctx: &Ctx<'_>,
+    scope: &str,
+    repo: &str,
+    input: &Args,
+    body: &mut Value,
+) -> Result<(), GqlError> {
     if let Some(ids) = input.texts("assignee_ids") {
         let mut users = Vec::new();
         for id in ids {
@@ -263,7 +278,8 @@ pub(super) fn checked_people_and_labels(ctx: &Ctx<'_>, scope: &str, repo: &str, 
     }
     if let Some(ids) = input.texts("label_ids") {
         for id in &ids {
-            let known = ctx.get("label", id)?.is_some_and(|l| text(&l, "pipe_id") == repo || text(&l, "table_id") == repo);
+            let known =
+                ctx.get("label", id)?.is_some_and(|l| text(&l, "pipe_id") == repo || text(&l, "table_id") == repo);
             if !known {
                 return Err(GqlError::not_found("Label", id));
             }
@@ -279,7 +295,8 @@ pub(super) fn due_date(input: &Args) -> Result<Option<Value>, GqlError> {
         None => Ok(None),
         Some(date) if date.trim().is_empty() => Ok(Some(Value::Null)),
         Some(date) => {
-            let at = parse_time(&date).ok_or_else(|| GqlError::invalid(format!("Due date {date:?} is not a valid date")))?;
+            let at =
+                parse_time(&date).ok_or_else(|| GqlError::invalid(format!("Due date {date:?} is not a valid date")))?;
             Ok(Some(Value::from(crate::ctx::stamp(at))))
         }
     }
@@ -289,9 +306,9 @@ pub(super) fn due_date(input: &Args) -> Result<Option<Value>, GqlError> {
 fn missing(ctx: &Ctx<'_>, card: &Value, phase: &str) -> Result<Option<Body>, GqlError> {
     let fields = ctx.children("field", phase)?;
     let unwritable = |kind: &str| matches!(kind, "statement" | "id" | "dynamic_content");
-    Ok(fields.into_iter().find(|f| {
-        flag(f, "required") && !unwritable(text(f, "type")) && values::stored(card, f).is_null()
-    }))
+    Ok(fields
+        .into_iter()
+        .find(|f| flag(f, "required") && !unwritable(text(f, "type")) && values::stored(card, f).is_null()))
 }
 
 fn required(field: &Value) -> GqlError {
@@ -442,7 +459,8 @@ fn update_field(ctx: &Ctx<'_>, args: &Args) -> Answer {
     let input = args.input();
     let (card, pipe) = access::editable_card(ctx, &input.need("card_id")?)?;
     let slug = input.need("field_id")?;
-    let field = values::field_by_slug(ctx, text(&pipe, "id"), &slug)?.ok_or_else(|| GqlError::not_found("Field", &slug))?;
+    let field =
+        values::field_by_slug(ctx, text(&pipe, "id"), &slug)?.ok_or_else(|| GqlError::not_found("Field", &slug))?;
     let value = values::accept(ctx, &field, input.get("new_value").unwrap_or(&Value::Null))?;
     let mut body = (*card).clone();
     store_value(ctx, &pipe, &mut body, &field, value)?;
@@ -461,7 +479,9 @@ fn update_values(ctx: &Ctx<'_>, args: &Args) -> Answer {
     let given = input.get("values").and_then(Value::as_array).cloned().unwrap_or_default();
     let failed = |errors: Vec<Value>| Ok(json!({ "success": false, "userErrors": errors, "updatedNode": Value::Null }));
     if given.len() > MOST_VALUES {
-        return failed(vec![json!({ "field": ["values"], "message": format!("At most {MOST_VALUES} values can be updated at once") })]);
+        return failed(vec![
+            json!({ "field": ["values"], "message": format!("At most {MOST_VALUES} values can be updated at once") }),
+        ]);
     }
     let is_record = ctx.find("card", &node)?.is_none() && ctx.find("table_record", &node)?.is_some();
     let (kind, item, repo) = if is_record {

@@ -30,7 +30,9 @@ pub(crate) const PROPERTIES: &[Property] = &[
         Ok(json!(holds(ctx, &card, condition)?))
     }),
     Property::of(&["FieldConditionAction"], "phase", |_, action, _| Ok(link("phase", text(action, "phaseId")))),
-    Property::of(&["FieldConditionAction"], "phaseField", |_, action, _| Ok(link("field", text(action, "phaseFieldId")))),
+    Property::of(&["FieldConditionAction"], "phaseField", |_, action, _| {
+        Ok(link("field", text(action, "phaseFieldId")))
+    }),
 ];
 
 /// Gives expressions and actions their ids. Only the actions `hide` and `show` exist.
@@ -53,7 +55,10 @@ fn shaped(ctx: &Ctx<'_>, body: &mut Value, input: &Args) -> Result<(), GqlError>
         for action in actions {
             let mut action = action.clone();
             if !matches!(text(&action, "actionId"), "hide" | "show") {
-                return Err(GqlError::not_saved(format!("Action {:?} is not included in the list", text(&action, "actionId"))));
+                return Err(GqlError::not_saved(format!(
+                    "Action {:?} is not included in the list",
+                    text(&action, "actionId")
+                )));
             }
             let field = action.get("phaseFieldId").and_then(crate::json::scalar).unwrap_or_default();
             if !field.is_empty() {

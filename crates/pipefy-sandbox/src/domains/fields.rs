@@ -41,9 +41,22 @@ pub(super) fn links_of(ctx: &Ctx<'_>, parent: &str) -> Answer {
 }
 
 const SETTINGS: [&str; 16] = [
-    "allChildrenMustBeDoneToFinishParent", "allChildrenMustBeDoneToMoveParent", "canConnectExisting", "canConnectMultiples",
-    "canCreateNewConnected", "childMustExistToFinishParent", "custom_validation", "description", "editable", "help", "index",
-    "minimal_view", "options", "required", "unique", "connected_repo_id",
+    "allChildrenMustBeDoneToFinishParent",
+    "allChildrenMustBeDoneToMoveParent",
+    "canConnectExisting",
+    "canConnectMultiples",
+    "canCreateNewConnected",
+    "childMustExistToFinishParent",
+    "custom_validation",
+    "description",
+    "editable",
+    "help",
+    "index",
+    "minimal_view",
+    "options",
+    "required",
+    "unique",
+    "connected_repo_id",
 ];
 
 /// A new field in a phase (`owner_key` `phase_id`) or table (`table_id`).
@@ -118,7 +131,9 @@ fn index_type(kind: &str) -> &'static str {
 pub(super) fn copy_field(ctx: &Ctx<'_>, field: &Value, phase: &Value, pipe: &str) -> Result<Body, GqlError> {
     let (id, uuid) = (ctx.new_id("field")?, ctx.new_uuid()?);
     let mut body = field.clone();
-    for (key, value) in [("internal_id", id.as_str()), ("uuid", uuid.as_str()), ("phase_id", text(phase, "id")), ("pipe_id", pipe)] {
+    for (key, value) in
+        [("internal_id", id.as_str()), ("uuid", uuid.as_str()), ("phase_id", text(phase, "id")), ("pipe_id", pipe)]
+    {
         set(&mut body, key, value);
     }
     set(&mut body, "index_name", format!("field_{id}_{}", index_type(text(field, "type"))));
@@ -149,7 +164,9 @@ fn managed(ctx: &Ctx<'_>, id: &str, uuid: Option<&str>, pipe: Option<&str>) -> R
         };
         let all = ctx.all("field")?;
         candidates.extend(all.into_iter().filter(|f| {
-            text(f, "id") == id && !text(f, "phase_id").is_empty() && repo.as_deref().is_none_or(|r| text(f, "pipe_id") == r)
+            text(f, "id") == id
+                && !text(f, "phase_id").is_empty()
+                && repo.as_deref().is_none_or(|r| text(f, "pipe_id") == r)
         }));
     }
     let mut denied = false;

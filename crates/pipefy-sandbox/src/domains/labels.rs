@@ -8,11 +8,8 @@ use crate::object::Root;
 use crate::store::Links;
 use serde_json::json;
 
-pub(crate) const ROOTS: &[Root] = &[
-    Root::public("createLabel", create),
-    Root::public("updateLabel", update),
-    Root::public("deleteLabel", delete),
-];
+pub(crate) const ROOTS: &[Root] =
+    &[Root::public("createLabel", create), Root::public("updateLabel", update), Root::public("deleteLabel", delete)];
 
 /// `#RGB` or `#RRGGBB`.
 fn color(value: &str) -> Result<&str, GqlError> {

@@ -86,7 +86,8 @@ fn invite(ctx: &Ctx<'_>, args: &Args) -> Answer {
     let (mut invited, mut errors) = (Vec::new(), Vec::new());
     for (index, row) in input.get("emails").and_then(Value::as_array).into_iter().flatten().enumerate() {
         let (email, role) = (text(row, "email").trim().to_lowercase(), text(row, "role_name"));
-        let local_and_domain = email.split_once('@').filter(|(local, domain)| !local.is_empty() && domain.contains('.'));
+        let local_and_domain =
+            email.split_once('@').filter(|(local, domain)| !local.is_empty() && domain.contains('.'));
         let Some((local, _)) = local_and_domain else {
             errors.push(json!({ "index": index, "message": "E-mail is invalid" }));
             continue;
@@ -136,7 +137,9 @@ fn remove_from_pipe(ctx: &Ctx<'_>, args: &Args) -> Answer {
             _ => errors.push(format!("User {uuid} is not a member of the pipe")),
         }
     }
-    Ok(json!({ "success": errors.is_empty(), "removedUsersUuids": removed, "removedGroupsUuids": [], "errors": errors }))
+    Ok(
+        json!({ "success": errors.is_empty(), "removedUsersUuids": removed, "removedGroupsUuids": [], "errors": errors }),
+    )
 }
 
 fn remove_by_email(ctx: &Ctx<'_>, args: &Args, kind: &str) -> Answer {

@@ -8,6 +8,7 @@ pub(crate) mod comments;
 pub(crate) mod conditions;
 pub(crate) mod fields;
 pub(crate) mod labels;
+pub(crate) mod logs;
 pub(crate) mod members;
 pub(crate) mod organizations;
 pub(crate) mod phases;
@@ -17,10 +18,9 @@ pub(crate) mod relations;
 pub(crate) mod service_accounts;
 pub(crate) mod table_records;
 pub(crate) mod tables;
+pub(crate) mod webhooks;
 
 use crate::object::{Property, Root};
-
-
 
 /// Every root field that has behaviour.
 pub(crate) const ROOTS: &[&[Root]] = &[
@@ -40,7 +40,9 @@ pub(crate) const ROOTS: &[&[Root]] = &[
     table_records::ROOTS,
     attachments::ROOTS,
     automations::ROOTS,
+    logs::ROOTS,
     agents::ROOTS,
+    webhooks::ROOTS,
 ];
 
 /// Every property that is computed instead of stored.

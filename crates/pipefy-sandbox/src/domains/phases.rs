@@ -107,7 +107,12 @@ pub(crate) fn new_phase(ctx: &Ctx<'_>, pipe: &str, name: &str, index: f64, extra
 }
 
 const EDITABLE: [&str; 6] = [
-    "description", "done", "color", "lateness_time", "can_receive_card_directly_from_draft", "only_admin_can_move_to_previous",
+    "description",
+    "done",
+    "color",
+    "lateness_time",
+    "can_receive_card_directly_from_draft",
+    "only_admin_can_move_to_previous",
 ];
 
 fn create(ctx: &Ctx<'_>, args: &Args) -> Answer {

@@ -57,7 +57,9 @@ pub(crate) const PROPERTIES: &[Property] = &[
     Property::of(&["Pipe", "Table", "ConnectedTable"], "organization", |_, repo, _| {
         Ok(link("organization", text(repo, "organization_id")))
     }),
-    Property::of(PIPE, "cards_count", |ctx, pipe, _| Ok(json!(ctx.store.count("card", By::Parent, text(pipe, "id"))?))),
+    Property::of(PIPE, "cards_count", |ctx, pipe, _| {
+        Ok(json!(ctx.store.count("card", By::Parent, text(pipe, "id"))?))
+    }),
     Property::of(PIPE, "opened_cards_count", |ctx, pipe, _| {
         let cards = ctx.children("card", text(pipe, "id"))?;
         Ok(json!(cards.iter().filter(|c| text(c, "finished_at").is_empty()).count()))
@@ -110,7 +112,11 @@ pub(crate) const PROPERTIES: &[Property] = &[
         Ok(form)
     }),
     Property::of(&["PublicPipe", "PublicTable"], "createButtonLabel", |_, repo, _| {
-        Ok(repo.get("create_card_label").or_else(|| repo.get("create_record_button_label")).cloned().unwrap_or_default())
+        Ok(repo
+            .get("create_card_label")
+            .or_else(|| repo.get("create_record_button_label"))
+            .cloned()
+            .unwrap_or_default())
     }),
 ];
 
@@ -220,8 +226,16 @@ fn update(ctx: &Ctx<'_>, args: &Args) -> Answer {
         return Err(GqlError::invalid(format!("Color {color:?} is not included in the list")));
     }
     const KEYS: [&str; 10] = [
-        "expiration_time_by_unit", "expiration_unit", "icon", "color", "noun", "only_admin_can_remove_cards",
-        "only_assignees_can_edit_cards", "public", "public_form", "name",
+        "expiration_time_by_unit",
+        "expiration_unit",
+        "icon",
+        "color",
+        "noun",
+        "only_admin_can_remove_cards",
+        "only_assignees_can_edit_cards",
+        "public",
+        "public_form",
+        "name",
     ];
     copy(&mut body, &input.0, &KEYS);
     merge(&mut body, "preferences", input.get("preferences"));

@@ -26,15 +26,26 @@ pub(crate) const ROOTS: &[Root] = &[
 const RELATION: &[&str] = &["PipeRelation", "TableRelation"];
 
 pub(crate) const PROPERTIES: &[Property] = &[
-    Property::of(RELATION, "parent", |_, relation, _| Ok(link(text(relation, "parent_kind"), text(relation, "parent_id")))),
-    Property::of(RELATION, "child", |_, relation, _| Ok(link(text(relation, "child_kind"), text(relation, "child_id")))),
+    Property::of(RELATION, "parent", |_, relation, _| {
+        Ok(link(text(relation, "parent_kind"), text(relation, "parent_id")))
+    }),
+    Property::of(RELATION, "child", |_, relation, _| {
+        Ok(link(text(relation, "child_kind"), text(relation, "child_id")))
+    }),
     Property::of(&["FieldMap"], "field_id", |_, map, _| Ok(map.get("fieldId").cloned().unwrap_or_default())),
 ];
 
 const SETTINGS: [&str; 10] = [
-    "name", "allChildrenMustBeDoneToFinishParent", "allChildrenMustBeDoneToMoveParent", "autoFillFieldEnabled",
-    "canConnectExistingItems", "canConnectMultipleItems", "canCreateNewItems", "childMustExistToFinishParent",
-    "childMustExistToMoveParent", "ownFieldMaps",
+    "name",
+    "allChildrenMustBeDoneToFinishParent",
+    "allChildrenMustBeDoneToMoveParent",
+    "autoFillFieldEnabled",
+    "canConnectExistingItems",
+    "canConnectMultipleItems",
+    "canCreateNewItems",
+    "childMustExistToFinishParent",
+    "childMustExistToMoveParent",
+    "ownFieldMaps",
 ];
 
 /// A pipe or table that the caller may see: `(kind, id, manages)`.
@@ -102,7 +113,12 @@ fn delete(ctx: &Ctx<'_>, args: &Args, kind: &str) -> Answer {
 }
 
 /// Connects a child to a parent; without a source, through the first relation between their pipes.
-pub(super) fn connect(ctx: &Ctx<'_>, parent: &Value, child: &str, source: Option<(&str, &str)>) -> Result<String, GqlError> {
+pub(super) fn connect(
+    ctx: &Ctx<'_>,
+    parent: &Value,
+    child: &str,
+    source: Option<(&str, &str)>,
+) -> Result<String, GqlError> {
     let child = ctx.must("card", "Card", child)?;
     let (source_id, source_type) = match source {
         Some((id, kind)) => (id.to_owned(), kind.to_owned()),
@@ -132,8 +148,10 @@ fn create_card_relation(ctx: &Ctx<'_>, args: &Args) -> Answer {
     let (source, kind) = (input.need("sourceId")?, input.need("sourceType")?);
     match kind.as_str() {
         "PipeRelation" => {
-            let relation = ctx.get("relation", &source)?.ok_or_else(|| GqlError::not_found("Pipe relation", &source))?;
-            let fits = text(&relation, "parent_id") == text(&pipe, "id") && text(&relation, "child_id") == text(&child_pipe, "id");
+            let relation =
+                ctx.get("relation", &source)?.ok_or_else(|| GqlError::not_found("Pipe relation", &source))?;
+            let fits = text(&relation, "parent_id") == text(&pipe, "id")
+                && text(&relation, "child_id") == text(&child_pipe, "id");
             if !fits {
                 return Err(GqlError::not_saved("The relation does not connect the pipes of the two cards"));
             }
@@ -216,12 +234,15 @@ pub(super) fn check_children(ctx: &Ctx<'_>, card: &Value, finishing: bool) -> Re
             let child = ctx.get("card", text(row, "childId"))?;
             open += usize::from(child.is_some_and(|c| text(&c, "finished_at").is_empty()));
         }
-        let must_exist = flag(&relation, "childMustExistToMoveParent") || (finishing && flag(&relation, "childMustExistToFinishParent"));
+        let must_exist = flag(&relation, "childMustExistToMoveParent")
+            || (finishing && flag(&relation, "childMustExistToFinishParent"));
         let must_end = flag(&relation, "allChildrenMustBeDoneToMoveParent")
             || (finishing && flag(&relation, "allChildrenMustBeDoneToFinishParent"));
         if (must_exist && count == 0) || (must_end && open > 0) {
             let name = text(&relation, "name");
-            return Err(GqlError::not_saved(format!("The connection {name:?} must have its cards, and have them done, first")));
+            return Err(GqlError::not_saved(format!(
+                "The connection {name:?} must have its cards, and have them done, first"
+            )));
         }
     }
     Ok(())

@@ -17,7 +17,15 @@ pub(crate) const PROPERTIES: &[Property] = &[Property::of(&["ServiceAccount"], "
 })];
 
 /// A service account is a user of its own, with a client id and a secret of which only the fingerprint is kept.
-pub(crate) fn new_account(ctx: &Ctx<'_>, org: &str, name: &str, email: &str, client: (&str, &str), role: &str, life: i64) -> Answer {
+pub(crate) fn new_account(
+    ctx: &Ctx<'_>,
+    org: &str,
+    name: &str,
+    email: &str,
+    client: (&str, &str),
+    role: &str,
+    life: i64,
+) -> Answer {
     let (id, uuid) = (ctx.new_id("user")?, ctx.new_uuid()?);
     let user = super::members::user_body(&id, &uuid, name, email, &ctx.stamp());
     ctx.put("user", &id, &Links::default().uuid(&uuid).group(email), user)?;
@@ -61,7 +69,9 @@ fn create(ctx: &Ctx<'_>, args: &Args) -> Answer {
         return Err(GqlError::invalid("Tokens live between 5 minutes and 30 days"));
     }
     let (client, secret) = (oauth::new_secret(), oauth::new_secret());
-    let email = format!("{}.{}@service-accounts.pipefy.example", crate::values::slug_of(&name), client.to_lowercase());
+    let tail = ctx.new_uuid()?;
+    let tail = tail.split('-').next().unwrap_or_default();
+    let email = format!("{}.{tail}@service-accounts.pipefy.example", crate::values::slug_of(&name));
     let mut account = new_account(ctx, text(&org, "id"), name.trim(), &email, (&client, &secret), &role, life)?;
     if let Some(description) = input.text("description") {
         set(&mut account, "description", description);

@@ -29,7 +29,9 @@ pub(crate) const ROOTS: &[Root] = &[
 const RECORD: &[&str] = &["TableRecord"];
 
 pub(crate) const PROPERTIES: &[Property] = &[
-    Property::of(RECORD, "record_fields", |ctx, record, _| Ok(json!(values::entries(ctx, record, text(record, "table_id"))?))),
+    Property::of(RECORD, "record_fields", |ctx, record, _| {
+        Ok(json!(values::entries(ctx, record, text(record, "table_id"))?))
+    }),
     Property::of(RECORD, "table", |_, record, _| Ok(link("table", text(record, "table_id")))),
     Property::of(&["TableRecord", "PublicTableRecord"], "status", |ctx, record, _| {
         let table = ctx.get("table", text(record, "table_id"))?;
@@ -39,7 +41,12 @@ pub(crate) const PROPERTIES: &[Property] = &[
 ];
 
 /// The records of a table that a search finds, as rows for a page.
-pub(super) fn matching(ctx: &Ctx<'_>, table: &Value, level: Level, search: Option<&Value>) -> Result<Vec<(String, Value)>, GqlError> {
+pub(super) fn matching(
+    ctx: &Ctx<'_>,
+    table: &Value,
+    level: Level,
+    search: Option<&Value>,
+) -> Result<Vec<(String, Value)>, GqlError> {
     if !level.reads_all() {
         return Err(GqlError::denied());
     }

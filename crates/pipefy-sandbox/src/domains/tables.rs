@@ -46,14 +46,18 @@ pub(crate) const PROPERTIES: &[Property] = &[
         Ok(json!(ctx.store.count("table_record", By::Parent, text(table, "id"))?))
     }),
     Property::of(TABLE, "members", |ctx, table, args| super::members::members(ctx, &scope(table), args)),
-    Property::of(TABLE, "users_count", |ctx, table, _| Ok(json!(ctx.store.count("member", By::Parent, &scope(table))?))),
+    Property::of(TABLE, "users_count", |ctx, table, _| {
+        Ok(json!(ctx.store.count("member", By::Parent, &scope(table))?))
+    }),
     Property::of(TABLE, "title_field", |_, table, _| Ok(link("field", text(table, "title_field_id")))),
     Property::of(TABLE, "permissions", |ctx, table, _| Ok(super::pipes::permissions(access::table_level(ctx, table)?))),
     Property::of(TABLE, "my_permissions", |ctx, table, _| {
         let level = access::table_level(ctx, table)?;
         Ok(json!({ "can_manage_record": level.edits(), "can_manage_table": level == access::Level::Admin }))
     }),
-    Property::of(TABLE, "url", |ctx, table, _| Ok(json!(format!("{}/apollo_databases/{}", ctx.base_url, text(table, "id"))))),
+    Property::of(TABLE, "url", |ctx, table, _| {
+        Ok(json!(format!("{}/apollo_databases/{}", ctx.base_url, text(table, "id"))))
+    }),
     Property::of(&["Table"], "webhooks", |ctx, table, _| {
         let rows = ctx.grouped("webhook", &scope(table))?;
         Ok(links("webhook", rows.iter().map(|r| text(r, "id"))))
@@ -65,7 +69,15 @@ pub(super) fn scope(table: &Value) -> String {
 }
 
 const SETTINGS: [&str; 9] = [
-    "authorization", "color", "description", "icon", "noun", "public", "public_form", "create_record_button_label", "name",
+    "authorization",
+    "color",
+    "description",
+    "icon",
+    "noun",
+    "public",
+    "public_form",
+    "create_record_button_label",
+    "name",
 ];
 
 /// A new table with the statuses that every table has. The creator becomes its administrator.
@@ -95,7 +107,8 @@ fn create(ctx: &Ctx<'_>, args: &Args) -> Answer {
     let id = text(&table, "$id").to_owned();
     for label in input.get("labels").and_then(Value::as_array).into_iter().flatten() {
         let label_id = ctx.new_id("label")?;
-        let body = json!({ "id": label_id, "name": text(label, "name"), "color": text(label, "color"), "table_id": id });
+        let body =
+            json!({ "id": label_id, "name": text(label, "name"), "color": text(label, "color"), "table_id": id });
         ctx.put("label", &label_id, &Links::parent(&id), body)?;
     }
     for member in input.get("members").and_then(Value::as_array).into_iter().flatten() {
@@ -166,8 +179,18 @@ fn update_field(ctx: &Ctx<'_>, args: &Args) -> Answer {
     let found = field(ctx, text(&table, "id"), &input.need("id")?)?;
     let mut body = (*found).clone();
     const KEYS: [&str; 12] = [
-        "description", "help", "minimal_view", "options", "required", "unique", "custom_validation", "canConnectExisting",
-        "canConnectMultiples", "canCreateNewConnected", "childMustExistToFinishParent", "allChildrenMustBeDoneToFinishParent",
+        "description",
+        "help",
+        "minimal_view",
+        "options",
+        "required",
+        "unique",
+        "custom_validation",
+        "canConnectExisting",
+        "canConnectMultiples",
+        "canCreateNewConnected",
+        "childMustExistToFinishParent",
+        "allChildrenMustBeDoneToFinishParent",
     ];
     copy(&mut body, &input.0, &KEYS);
     if let Some(label) = input.text("label") {

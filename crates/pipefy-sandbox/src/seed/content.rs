@@ -91,7 +91,9 @@ impl Garden<'_> {
         let base = parse_time(at).unwrap_or(self.ctx.now);
         let days = |dice: &mut Dice| SignedDuration::from_hours(24 * (dice.below(45) as i64 - 10));
         Ok(match kind {
-            "short_text" => json!(format!("{}-{}", self.dice.pick(&["A", "B", "C", "OC", "NF"]), 100 + self.dice.below(900))),
+            "short_text" => {
+                json!(format!("{}-{}", self.dice.pick(&["A", "B", "C", "OC", "NF"]), 100 + self.dice.below(900)))
+            }
             "long_text" => json!(self.dice.pick(&SENTENCES)),
             "number" => json!((1 + self.dice.below(40)).to_string()),
             "currency" => json!(format!("{}.{:02}", 80 + self.dice.below(24_000), self.dice.below(100))),
@@ -159,10 +161,15 @@ mod tests {
 
     #[test]
     fn the_same_seed_rolls_the_same() {
-        let roll = |seed| (0..5).map(|_| 0).fold((Dice::new(seed), Vec::new()), |(mut dice, mut all), _| {
-            all.push(dice.below(1_000));
-            (dice, all)
-        }).1;
+        let roll = |seed| {
+            (0..5)
+                .map(|_| 0)
+                .fold((Dice::new(seed), Vec::new()), |(mut dice, mut all), _| {
+                    all.push(dice.below(1_000));
+                    (dice, all)
+                })
+                .1
+        };
         assert_eq!(roll(3), roll(3));
         assert_ne!(roll(3), roll(4));
     }

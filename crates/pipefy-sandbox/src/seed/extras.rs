@@ -69,8 +69,24 @@ fn conditions(garden: &Garden<'_>) -> Result<(), GqlError> {
 fn automations(garden: &mut Garden<'_>) -> Result<(), GqlError> {
     let ctx = garden.ctx;
     let rules: [(&str, &str, &str, &str, usize, bool, bool); 6] = [
-        ("Purchase Requests", "Move approved requests to quotation", "field_updated", "move_single_card", 2, true, false),
-        ("Purchase Requests", "Tell the requester about the delivery", "card_moved", "send_email_template", 4, true, false),
+        (
+            "Purchase Requests",
+            "Move approved requests to quotation",
+            "field_updated",
+            "move_single_card",
+            2,
+            true,
+            false,
+        ),
+        (
+            "Purchase Requests",
+            "Tell the requester about the delivery",
+            "card_moved",
+            "send_email_template",
+            4,
+            true,
+            false,
+        ),
         ("Customer Support", "Escalate first priority", "card_created", "update_card_field", 1, true, false),
         ("Customer Support", "Solve answered tickets", "sla_based", "move_single_card", 4, true, true),
         ("Employee Onboarding", "Order the equipment", "card_moved", "create_connected_card", 1, true, false),
@@ -83,7 +99,9 @@ fn automations(garden: &mut Garden<'_>) -> Result<(), GqlError> {
         let event_params = if event == "card_moved" { json!({ "to_phase_id": target }) } else { json!({}) };
         let action_params = match action {
             "move_single_card" => json!({ "to_phase_id": target }),
-            "generate_with_ai" => json!({ "aiParams": { "value": "Resuma o negócio em duas frases.", "fieldIds": [], "skillsIds": [] } }),
+            "generate_with_ai" => {
+                json!({ "aiParams": { "value": "Resuma o negócio em duas frases.", "fieldIds": [], "skillsIds": [] } })
+            }
             _ => json!({ "field_map": [] }),
         };
         let body = json!({
@@ -177,7 +195,12 @@ fn integrations(garden: &mut Garden<'_>) -> Result<(), GqlError> {
     let hooks = [
         (format!("pipe:{purchases}"), "ERP orders", "https://hooks.example.com/erp", json!(["card.move", "card.done"])),
         (format!("pipe:{support}"), "Chat alerts", "https://hooks.example.com/chat", json!(["card.create"])),
-        (format!("table:{}", garden.repo("Fornecedores")), "Supplier sync", "https://hooks.example.com/sync", json!(["card.create"])),
+        (
+            format!("table:{}", garden.repo("Fornecedores")),
+            "Supplier sync",
+            "https://hooks.example.com/sync",
+            json!(["card.create"]),
+        ),
     ];
     for (scope, name, url, actions) in hooks {
         let id = ctx.new_id("webhook")?;
@@ -186,7 +209,9 @@ fn integrations(garden: &mut Garden<'_>) -> Result<(), GqlError> {
         });
         ctx.put("webhook", &id, &Links::parent(&garden.org).group(&scope), body)?;
     }
-    for (pipe, name) in [(&purchases, "Open requests by department"), (&purchases, "Late approvals"), (&support, "First priority")] {
+    for (pipe, name) in
+        [(&purchases, "Open requests by department"), (&purchases, "Late approvals"), (&support, "First priority")]
+    {
         let id = ctx.new_id("pipe_report")?;
         let body = json!({
             "id": id, "name": name, "cardCount": 0, "color": "blue", "fields": ["title", "current_phase"], "pipe_id": pipe,

@@ -14,7 +14,9 @@ async fn an_agent_is_created_disabled_configured_and_read_back() {
     let pipe = rig.pipe("Purchase Requests").await;
     let create = "mutation createAiAgent($agent: AiAgentInput!) { createAiAgent(input: { agent: $agent }) {
         agent { uuid name repoUuid instruction dataSourceIds disabledAt } } }";
-    let made = rig.ok(create, json!({ "agent": { "name": "Buyer", "repoUuid": pipe["uuid"] } })).await["createAiAgent"]["agent"].clone();
+    let made = rig.ok(create, json!({ "agent": { "name": "Buyer", "repoUuid": pipe["uuid"] } })).await["createAiAgent"]
+        ["agent"]
+        .clone();
     assert!(made["disabledAt"].is_string());
     let behavior = json!({
         "name": "Move it", "eventId": "card_created", "active": true, "eventParams": {},
@@ -42,7 +44,8 @@ async fn an_agent_is_created_disabled_configured_and_read_back() {
     assert_eq!(rig.ok(GET, json!({ "uuid": made["uuid"] })).await["aiAgent"], read);
 
     let mut bad = agent.clone();
-    bad["behaviors"][0]["actionParams"]["aiBehaviorParams"]["actionsAttributes"][0]["metadata"] = json!({ "destinationPhaseId": "1" });
+    bad["behaviors"][0]["actionParams"]["aiBehaviorParams"]["actionsAttributes"][0]["metadata"] =
+        json!({ "destinationPhaseId": "1" });
     let error = rig.error(update, json!({ "agent": bad, "uuid": made["uuid"] })).await;
     assert_eq!(error["extensions"]["code"], "RECORD_NOT_SAVED");
 

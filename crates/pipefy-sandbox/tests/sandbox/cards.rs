@@ -3,10 +3,12 @@
 use crate::{CREATE_CARD, Rig, purchase};
 use serde_json::{Value, json};
 
-const MOVE: &str = "mutation($input: MoveCardToPhaseInput!) { moveCardToPhase(input: $input) { clientMutationId card { id } } }";
+const MOVE: &str =
+    "mutation($input: MoveCardToPhaseInput!) { moveCardToPhase(input: $input) { clientMutationId card { id } } }";
 const VALUES: &str = "mutation($input: UpdateFieldsValuesInput!) { updateFieldsValues(input: $input) {
     success userErrors { field message } updatedNode { ... on Card { id fields { name value } } } } }";
-const CARD: &str = "query($id: ID!) { card(id: $id) { id uuid title late done due_date finished_at started_current_phase_at
+const CARD: &str =
+    "query($id: ID!) { card(id: $id) { id uuid title late done due_date finished_at started_current_phase_at
     current_phase { id name } fields { name value array_value field { id } } labels { id } assignees { id }
     comments { id text author { name } } comments_count
     phases_history { phase { name } firstTimeIn lastTimeIn lastTimeOut duration } } }";
@@ -40,7 +42,8 @@ async fn a_rejected_create_stores_nothing() {
     let pipe = rig.pipe("Purchase Requests").await;
     let mut values = purchase();
     values.as_array_mut().unwrap().push(json!({ "field_id": "no_such_field", "field_value": "x" }));
-    let error = rig.error(CREATE_CARD, json!({ "input": { "pipe_id": pipe["id"], "fields_attributes": values } })).await;
+    let error =
+        rig.error(CREATE_CARD, json!({ "input": { "pipe_id": pipe["id"], "fields_attributes": values } })).await;
     assert_eq!(error["extensions"]["code"], "RESOURCE_NOT_FOUND");
     assert_eq!(rig.ok("{ organizations { pipes { cards_count } } }", json!({})).await, before);
 }
@@ -51,7 +54,12 @@ async fn moves_follow_the_allowed_targets_and_the_required_fields() {
     let id = rig.card().await;
     let order = rig.phase("Purchase Requests", "Order").await;
     let body = rig
-        .raw("/graphql", pipefy_sandbox::DEFAULT_TOKEN, MOVE, json!({ "input": { "card_id": id, "destination_phase_id": order } }))
+        .raw(
+            "/graphql",
+            pipefy_sandbox::DEFAULT_TOKEN,
+            MOVE,
+            json!({ "input": { "card_id": id, "destination_phase_id": order } }),
+        )
         .await;
     let error = &body["errors"][0];
     assert_eq!(error["message"], format!("Card could not be moved to phase id: {order}"));
@@ -101,7 +109,9 @@ async fn thirty_values_pass_and_thirty_one_fail_without_errors() {
 async fn an_unknown_field_is_a_user_error_and_keeps_the_rest_unwritten() {
     let rig = Rig::new().await;
     let id = rig.card().await;
-    let answer = fill(&rig, &id, json!([{ "fieldId": "justification", "value": "new" }, { "fieldId": "nope", "value": 1 }])).await;
+    let answer =
+        fill(&rig, &id, json!([{ "fieldId": "justification", "value": "new" }, { "fieldId": "nope", "value": 1 }]))
+            .await;
     assert_eq!(answer["success"], false);
     assert_eq!(answer["userErrors"][0]["field"][0], "nope");
     let fields = card(&rig, &id).await["fields"].to_string();
@@ -121,9 +131,15 @@ async fn assignee_and_connector_fields_want_ids() {
     let user = pipe["members"][1]["user"]["id"].as_str().unwrap();
     let tables = rig.ok("{ organizations { tables(first: 5) { nodes { id name } } } }", json!({})).await;
     let table = tables["organizations"][0]["tables"]["nodes"][0]["id"].clone();
-    let records = rig.ok("query($t: ID!) { table_records(table_id: $t, first: 3) { edges { node { id title } } } }", json!({ "t": table })).await;
+    let records = rig
+        .ok(
+            "query($t: ID!) { table_records(table_id: $t, first: 3) { edges { node { id title } } } }",
+            json!({ "t": table }),
+        )
+        .await;
     let ids: Vec<&str> = (0..3).map(|i| records["table_records"]["edges"][i]["node"]["id"].as_str().unwrap()).collect();
-    let set = |operation: &str, value: Value| json!([{ "fieldId": "supplier", "value": value, "operation": operation }]);
+    let set =
+        |operation: &str, value: Value| json!([{ "fieldId": "supplier", "value": value, "operation": operation }]);
     fill(&rig, &id, json!([{ "fieldId": "approver", "value": [user] }])).await;
     fill(&rig, &id, set("REPLACE", json!([ids[0], ids[1]]))).await;
     fill(&rig, &id, set("ADD", json!([ids[2]]))).await;
@@ -131,7 +147,12 @@ async fn assignee_and_connector_fields_want_ids() {
     let card = card(&rig, &id).await;
     let supplier = card["fields"].as_array().unwrap().iter().find(|f| f["name"] == "Supplier").unwrap();
     assert_eq!(supplier["array_value"], json!([ids[1], ids[2]]));
-    assert!(supplier["value"].as_str().unwrap().contains(records["table_records"]["edges"][2]["node"]["title"].as_str().unwrap()));
+    assert!(
+        supplier["value"]
+            .as_str()
+            .unwrap()
+            .contains(records["table_records"]["edges"][2]["node"]["title"].as_str().unwrap())
+    );
     assert_eq!(card["assignees"][0]["id"], user);
 }
 
@@ -185,9 +206,17 @@ async fn comments_are_written_changed_and_removed() {
     assert_eq!((read["comments_count"].as_i64(), &read["comments"][0]["text"]), (Some(1), &json!("Tchau")));
     let delete = "mutation($input: DeleteCommentInput!) { deleteComment(input: $input) { success } }";
     assert_eq!(rig.ok(delete, json!({ "input": { "id": comment } })).await["deleteComment"]["success"], true);
-    assert_eq!(rig.error(delete, json!({ "input": { "id": comment } })).await["extensions"]["code"], "RESOURCE_NOT_FOUND");
+    assert_eq!(
+        rig.error(delete, json!({ "input": { "id": comment } })).await["extensions"]["code"],
+        "RESOURCE_NOT_FOUND"
+    );
     let long = "x".repeat(1_001);
-    assert!(rig.error(create, json!({ "input": { "card_id": id, "text": long } })).await["message"].as_str().unwrap().contains("1000"));
+    assert!(
+        rig.error(create, json!({ "input": { "card_id": id, "text": long } })).await["message"]
+            .as_str()
+            .unwrap()
+            .contains("1000")
+    );
 }
 
 #[tokio::test]
@@ -208,13 +237,35 @@ async fn the_seed_uses_every_field_type_and_has_late_and_done_cards() {
         .await;
     let text = data.to_string();
     for kind in [
-        "assignee_select", "attachment", "checklist_horizontal", "checklist_vertical", "connector", "cpf", "currency",
-        "date", "datetime", "due_date", "dynamic_content", "email", "id", "label_select", "long_text", "number", "phone",
-        "radio_horizontal", "radio_vertical", "select", "short_text", "statement", "time", "cnpj",
+        "assignee_select",
+        "attachment",
+        "checklist_horizontal",
+        "checklist_vertical",
+        "connector",
+        "cpf",
+        "currency",
+        "date",
+        "datetime",
+        "due_date",
+        "dynamic_content",
+        "email",
+        "id",
+        "label_select",
+        "long_text",
+        "number",
+        "phone",
+        "radio_horizontal",
+        "radio_vertical",
+        "select",
+        "short_text",
+        "statement",
+        "time",
+        "cnpj",
     ] {
         assert!(text.contains(&format!("\"type\":\"{kind}\"")), "{kind}");
     }
-    let pipes: Vec<&Value> = data["organizations"].as_array().unwrap().iter().flat_map(|o| o["pipes"].as_array().unwrap()).collect();
+    let pipes: Vec<&Value> =
+        data["organizations"].as_array().unwrap().iter().flat_map(|o| o["pipes"].as_array().unwrap()).collect();
     let cards: i64 = pipes.iter().map(|p| p["cards_count"].as_i64().unwrap()).sum();
     assert!((290..=330).contains(&cards), "{cards}");
     let phases = || pipes.iter().flat_map(|p| p["phases"].as_array().unwrap());
@@ -232,17 +283,20 @@ async fn the_records_query_filters_orders_and_keeps_its_oddities() {
     let all = rig.ok(query, json!({ "repo": pipe["id"], "first": 500 })).await["records"].clone();
     assert_eq!((all["totalCount"].as_i64(), all["edges"].as_array().unwrap().len()), (Some(94), 50));
     let label = &pipe["labels"][0]["id"];
-    let filter = json!({ "and": [{ "attribute": "LABELS", "in": [label] }, { "attribute": "TITLE", "ilike": "LOG in" }] });
+    let filter =
+        json!({ "and": [{ "attribute": "LABELS", "in": [label] }, { "attribute": "TITLE", "ilike": "LOG in" }] });
     let order = json!([{ "attribute": "TITLE", "direction": "DESC" }]);
     let found = rig.ok(query, json!({ "repo": pipe["id"], "where": filter, "order": order })).await["records"].clone();
-    let titles: Vec<&str> = found["edges"].as_array().unwrap().iter().map(|e| e["node"]["title"].as_str().unwrap()).collect();
+    let titles: Vec<&str> =
+        found["edges"].as_array().unwrap().iter().map(|e| e["node"]["title"].as_str().unwrap()).collect();
     assert!(!titles.is_empty() && titles.iter().all(|t| t.starts_with("Cannot log in")), "{titles:?}");
     let mut sorted = titles.clone();
     sorted.sort_unstable();
     sorted.reverse();
     assert_eq!(titles, sorted);
     let field = &pipe["start_form_fields"][3];
-    let by_field = rig.ok(query, json!({ "repo": pipe["id"], "where": { "field": field["uuid"], "eq": "Chat" } })).await;
+    let by_field =
+        rig.ok(query, json!({ "repo": pipe["id"], "where": { "field": field["uuid"], "eq": "Chat" } })).await;
     let total = by_field["records"]["totalCount"].as_i64().unwrap();
     assert!(total > 0 && total < 94, "{total}");
     let empty = rig.ok(query, json!({ "repo": pipe["id"], "after": "" })).await["records"].clone();

@@ -64,7 +64,9 @@ fn document(operation: &Value) -> String {
 /// Values for the variables of the queries, from the seeded organization.
 async fn known_values(rig: &Rig) -> Value {
     let pipe = rig.pipe("Customer Support").await;
-    let org = rig.ok("{ organizations { id uuid tables(first: 1) { nodes { id } } } }", json!({})).await["organizations"][0].clone();
+    let org =
+        rig.ok("{ organizations { id uuid tables(first: 1) { nodes { id } } } }", json!({})).await["organizations"][0]
+            .clone();
     let table = org["tables"]["nodes"][0]["id"].clone();
     let more = rig
         .ok(
@@ -72,6 +74,7 @@ async fn known_values(rig: &Rig) -> Value {
                 cards(pipe_id: $pipe, first: 1) { edges { node { id } } }
                 table_records(table_id: $table, first: 1) { edges { node { id } } }
                 aiAgents(repoUuid: $repo) { edges { node { uuid } } }
+                aiAgentLogsByRepo(repoUuid: $repo) { nodes { uuid } }
                 automations(organizationId: $org) { edges { node { id } } }
                 phase(id: $phase) { fieldConditions { id } } }",
             json!({ "pipe": pipe["id"], "table": table, "repo": pipe["uuid"], "org": org["id"], "phase": pipe["phases"][0]["id"] }),
@@ -82,7 +85,7 @@ async fn known_values(rig: &Rig) -> Value {
         "phaseId": pipe["phases"][0]["id"], "organizationId": org["id"], "organizationUuid": org["uuid"], "tableId": table, "ids": [table],
         "card_id": more["cards"]["edges"][0]["node"]["id"], "cardId": more["cards"]["edges"][0]["node"]["id"],
         "uuid": more["aiAgents"]["edges"][0]["node"]["uuid"], "automation": more["automations"]["edges"][0]["node"]["id"],
-        "record": more["table_records"]["edges"][0]["node"]["id"], "condition": more["phase"]["fieldConditions"][0]["id"],
+        "agentLog": more["aiAgentLogsByRepo"]["nodes"][0]["uuid"], "record": more["table_records"]["edges"][0]["node"]["id"], "condition": more["phase"]["fieldConditions"][0]["id"],
         "search": { "title": "log" }, "findSearch": { "fieldId": "channel", "fieldValue": "Chat" }, "fieldId": "nome",
         "fieldValue": "Gráfica Ipê", "includeFields": true, "first": 5, "typeName": "Card", "nameSearch": "support", "org": org["id"],
         "pipe": pipe["id"], "table": table,
@@ -96,7 +99,8 @@ fn value_for<'v>(known: &'v Value, root: &str, name: &str) -> Option<&'v Value> 
         ("table", "id") => "table",
         ("table_record", "id") => "record",
         ("fieldCondition", "id") => "condition",
-        ("automation", "id") => "automation",
+        ("automation", "id") | ("automationLogs", "automationId") => "automation",
+        ("aiAgentLogDetails", "uuid") => "agentLog",
         ("findCards", "search") => "findSearch",
         (other, "search") if other != "cards" => return None,
         (_, name) => name,
@@ -130,8 +134,12 @@ async fn every_known_document_is_valid_and_the_served_queries_execute() {
         // Mutations are only validated here: without their variables they are refused before anything is written.
         let sent = if query && complete { variables } else { json!({}) };
         let body = rig.raw(path, DEFAULT_TOKEN, &text, sent).await;
-        let codes: Vec<&str> = body["errors"].as_array().into_iter().flatten().filter_map(|e| e["extensions"]["code"].as_str()).collect();
-        assert!(!codes.contains(&"GRAPHQL_VALIDATION_FAILED") && !codes.contains(&"undefinedField"), "{text}\n{body:#}");
+        let codes: Vec<&str> =
+            body["errors"].as_array().into_iter().flatten().filter_map(|e| e["extensions"]["code"].as_str()).collect();
+        assert!(
+            !codes.contains(&"GRAPHQL_VALIDATION_FAILED") && !codes.contains(&"undefinedField"),
+            "{text}\n{body:#}"
+        );
         valid += 1;
         if codes.contains(&"NOT_IMPLEMENTED") {
             unserved.insert(root.to_owned());

@@ -13,13 +13,18 @@ async fn listings_show_what_the_person_may_see() {
         let data = rig.raw("/graphql", person.token, query, json!({})).await["data"].clone();
         assert_eq!(data["me"]["email"], person.email);
         let organizations = data["organizations"].as_array().unwrap().clone();
-        let names = |list: &Value| list.as_array().unwrap().iter().map(|p| p["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>();
+        let names = |list: &Value| {
+            list.as_array().unwrap().iter().map(|p| p["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+        };
         let pipes: Vec<String> = organizations.iter().flat_map(|o| names(&o["pipes"])).collect();
         let tables: Vec<String> = organizations.iter().flat_map(|o| names(&o["tables"]["nodes"])).collect();
         seen.push((organizations.len(), pipes, tables.len(), organizations[0]["pipesCount"].as_i64().unwrap()));
     }
     assert_eq!((seen[0].0, seen[0].1.len(), seen[0].2), (2, 5, 3));
-    assert_eq!((seen[1].0, seen[1].1.clone()), (1, vec!["Purchase Requests".to_owned(), "Customer Support".to_owned()]));
+    assert_eq!(
+        (seen[1].0, seen[1].1.clone()),
+        (1, vec!["Purchase Requests".to_owned(), "Customer Support".to_owned()])
+    );
     assert_eq!(seen[1].3, 4, "the count is of all pipes, the list of the visible ones");
     assert_eq!((seen[2].0, seen[2].1.len(), seen[2].2), (1, 2, 0));
 }
@@ -28,7 +33,8 @@ async fn listings_show_what_the_person_may_see() {
 async fn a_stranger_to_a_pipe_is_denied_with_a_null_root_field() {
     let rig = Rig::new().await;
     let pipe = rig.pipe("Employee Onboarding").await;
-    let body = rig.raw("/graphql", MEMBER, "query($id: ID!) { pipe(id: $id) { id } }", json!({ "id": pipe["id"] })).await;
+    let body =
+        rig.raw("/graphql", MEMBER, "query($id: ID!) { pipe(id: $id) { id } }", json!({ "id": pipe["id"] })).await;
     assert_eq!(body["errors"][0]["extensions"]["code"], "PERMISSION_DENIED");
     assert!(body["errors"][0]["extensions"]["correlation_id"].is_string());
     assert_eq!(body["data"]["pipe"], Value::Null);
@@ -42,7 +48,10 @@ async fn a_member_works_with_cards_but_manages_nothing() {
     let made = rig.raw("/graphql", MEMBER, CREATE_CARD, input).await;
     assert!(made["data"]["createCard"]["card"]["id"].is_string(), "{made:#}");
     for (query, input) in [
-        ("mutation($input: CreatePhaseInput!) { createPhase(input: $input) { phase { id } } }", json!({ "pipe_id": pipe["id"], "name": "X" })),
+        (
+            "mutation($input: CreatePhaseInput!) { createPhase(input: $input) { phase { id } } }",
+            json!({ "pipe_id": pipe["id"], "name": "X" }),
+        ),
         ("mutation($input: DeletePipeInput!) { deletePipe(input: $input) { success } }", json!({ "id": pipe["id"] })),
         (
             "mutation($input: CreateLabelInput!) { createLabel(input: $input) { label { id } } }",
@@ -100,7 +109,8 @@ async fn metrics_are_denied_rule_by_rule_and_the_rest_survives() {
 async fn an_unknown_bearer_is_unauthorized_without_a_message() {
     let rig = Rig::new().await;
     for token in [None, Some("nope")] {
-        let mut request = rig.http.post(format!("{}/graphql", rig.sandbox.url())).json(&json!({ "query": "{ me { id } }" }));
+        let mut request =
+            rig.http.post(format!("{}/graphql", rig.sandbox.url())).json(&json!({ "query": "{ me { id } }" }));
         if let Some(token) = token {
             request = request.bearer_auth(token);
         }
@@ -148,16 +158,21 @@ async fn a_new_service_account_shows_its_secret_once_and_ends_with_its_tokens() 
     let invite = "mutation($input: InviteMembersInput!) { inviteMembers(input: $input) { users { id email } errors { index message } } }";
     let pipe = rig.pipe("Purchase Requests").await;
     let emails = json!([{ "email": made["email"], "role_name": "admin" }, { "email": "bad", "role_name": "admin" }]);
-    let invited = rig.ok(invite, json!({ "input": { "pipe_id": pipe["id"], "emails": emails } })).await["inviteMembers"].clone();
+    let invited =
+        rig.ok(invite, json!({ "input": { "pipe_id": pipe["id"], "emails": emails } })).await["inviteMembers"].clone();
     assert_eq!((&invited["users"][0]["email"], &invited["errors"][0]["index"]), (&made["email"], &json!(1)));
-    let read = rig.raw("/graphql", &bearer, "query($id: ID!) { pipe(id: $id) { role } }", json!({ "id": pipe["id"] })).await;
+    let read =
+        rig.raw("/graphql", &bearer, "query($id: ID!) { pipe(id: $id) { role } }", json!({ "id": pipe["id"] })).await;
     assert_eq!(read["data"]["pipe"]["role"], "admin");
     let delete = "mutation($input: DeleteServiceAccountInput!) { deleteServiceAccount(input: $input) { success } }";
     rig.ok(delete, json!({ "input": { "organizationUuid": org, "serviceAccountUuid": made["uuid"] } })).await;
     let gone = rig.raw("/graphql", &bearer, "{ me { id } }", json!({})).await;
     assert_eq!(gone["errors"][0]["title"], "Unauthorized");
     assert_eq!(token(&rig, id, secret, "client_credentials").await.0, 401);
-    assert_eq!(rig.error_as(MEMBER, create, json!({ "input": input_again(&org) })).await["extensions"]["code"], "PERMISSION_DENIED");
+    assert_eq!(
+        rig.error_as(MEMBER, create, json!({ "input": input_again(&org) })).await["extensions"]["code"],
+        "PERMISSION_DENIED"
+    );
     assert!(!DEFAULT_TOKEN.is_empty());
 }
 

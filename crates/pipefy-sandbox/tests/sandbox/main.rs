@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod agents;
+mod automations;
 mod cards;
 mod documents;
 mod edge;
@@ -82,7 +83,8 @@ impl Rig {
     }
 }
 
-pub(crate) const CREATE_CARD: &str = "mutation($input: CreateCardInput!) { createCard(input: $input) { card { id title } } }";
+pub(crate) const CREATE_CARD: &str =
+    "mutation($input: CreateCardInput!) { createCard(input: $input) { card { id title } } }";
 
 const PIPES: &str = "{ organizations { id uuid name pipes {
     id uuid name startFormPhaseId members { role_name user { id uuid name email } } labels { id name }
@@ -103,7 +105,14 @@ pub(crate) fn client() -> reqwest::Client {
     reqwest::Client::builder().no_proxy().timeout(std::time::Duration::from_secs(30)).build().unwrap()
 }
 
-pub(crate) async fn ask(http: &reqwest::Client, url: &str, path: &str, token: &str, query: &str, variables: Value) -> Value {
+pub(crate) async fn ask(
+    http: &reqwest::Client,
+    url: &str,
+    path: &str,
+    token: &str,
+    query: &str,
+    variables: Value,
+) -> Value {
     let body = json!({ "query": query, "variables": variables });
     let response = http.post(format!("{url}{path}")).bearer_auth(token).json(&body).send().await.unwrap();
     response.json().await.unwrap()

@@ -28,7 +28,12 @@ async fn a_pipe_gives_fifty_and_a_phase_thirty_at_most() {
     assert_eq!((seen.len(), pages), (94, 2));
     let empty_cursor = rig.ok(query, json!({ "id": pipe["id"], "after": "" })).await;
     assert_eq!(empty_cursor["cards"]["edges"].as_array().unwrap().len(), 50);
-    assert!(rig.error(query, json!({ "id": pipe["id"], "after": "garbage" })).await["message"].as_str().unwrap().contains("cursor"));
+    assert!(
+        rig.error(query, json!({ "id": pipe["id"], "after": "garbage" })).await["message"]
+            .as_str()
+            .unwrap()
+            .contains("cursor")
+    );
 
     let phase = pipe["phases"].as_array().unwrap().iter().max_by_key(|p| p["cards_count"].as_i64()).unwrap();
     assert!(phase["cards_count"].as_i64().unwrap() > 30);

@@ -74,7 +74,8 @@ async fn unsigned_altered_expired_or_differently_typed_requests_are_refused() {
     let longer = put(url.replace("X-Amz-Expires=300", "X-Amz-Expires=3000"), "text/plain").await;
     assert_eq!(longer.0, 403);
     assert_eq!(put(url.to_owned(), "text/plain").await.0, 200);
-    let missing = rig.http.get(presign(&rig, "never.txt", None).await["downloadUrl"].as_str().unwrap()).send().await.unwrap();
+    let missing =
+        rig.http.get(presign(&rig, "never.txt", None).await["downloadUrl"].as_str().unwrap()).send().await.unwrap();
     assert_eq!(missing.status(), 404);
     let outside = rig.http.get(format!("{}/storage/elsewhere/a.txt?{query}", rig.sandbox.url())).send().await.unwrap();
     assert_eq!(outside.status(), 403);
@@ -86,7 +87,8 @@ async fn seeded_attachments_can_be_downloaded() {
     let pipe = rig.pipe("Purchase Requests").await;
     let query = "query($id: ID!) { cards(pipe_id: $id, first: 50) { edges { node { attachments { url } } } } }";
     let data = rig.ok(query, json!({ "id": pipe["id"] })).await;
-    let urls = data["cards"]["edges"].as_array().unwrap().iter().filter_map(|e| e["node"]["attachments"][0]["url"].as_str());
+    let urls =
+        data["cards"]["edges"].as_array().unwrap().iter().filter_map(|e| e["node"]["attachments"][0]["url"].as_str());
     let url = urls.clone().next().expect("a seeded attachment").to_owned();
     assert_eq!(rig.http.get(url).send().await.unwrap().status(), 200);
 }

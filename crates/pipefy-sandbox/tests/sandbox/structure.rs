@@ -5,11 +5,14 @@ use pipefy_sandbox::DEFAULT_TOKEN;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
-const CREATE_PIPE: &str = "mutation($input: CreatePipeInput!) { createPipe(input: $input) { pipe { id name startFormPhaseId } } }";
-const CREATE_PHASE: &str = "mutation($input: CreatePhaseInput!) { createPhase(input: $input) { phase { id name done } } }";
+const CREATE_PIPE: &str =
+    "mutation($input: CreatePipeInput!) { createPipe(input: $input) { pipe { id name startFormPhaseId } } }";
+const CREATE_PHASE: &str =
+    "mutation($input: CreatePhaseInput!) { createPhase(input: $input) { phase { id name done } } }";
 const CREATE_FIELD: &str = "mutation($input: CreatePhaseFieldInput!) { createPhaseField(input: $input) {
     phase_field { id internal_id uuid label type required options } } }";
-const UPDATE_FIELD: &str = "mutation($input: UpdatePhaseFieldInput!) { updatePhaseField(input: $input) { phase_field { id uuid label } } }";
+const UPDATE_FIELD: &str =
+    "mutation($input: UpdatePhaseFieldInput!) { updatePhaseField(input: $input) { phase_field { id uuid label } } }";
 
 async fn organization(rig: &Rig) -> Value {
     rig.ok("{ organizations { id } }", json!({})).await["organizations"][0]["id"].clone()
@@ -72,11 +75,14 @@ async fn a_field_has_three_ids_and_its_slug_follows_the_label() {
     assert_ne!(first["internal_id"], first["uuid"]);
     let second = rig.ok(CREATE_FIELD, field("Prazo é")).await["createPhaseField"]["phase_field"].clone();
     assert_eq!(second["id"], "prazo_e_1");
-    let renamed = rig.ok(UPDATE_FIELD, json!({ "input": { "id": "x", "uuid": first["uuid"], "label": "Deadline" } })).await;
+    let renamed =
+        rig.ok(UPDATE_FIELD, json!({ "input": { "id": "x", "uuid": first["uuid"], "label": "Deadline" } })).await;
     assert_eq!(renamed["updatePhaseField"]["phase_field"]["id"], "deadline");
-    let error = rig.error(CREATE_FIELD, json!({ "input": { "phase_id": phase, "label": "X", "type": "hologram" } })).await;
+    let error =
+        rig.error(CREATE_FIELD, json!({ "input": { "phase_id": phase, "label": "X", "type": "hologram" } })).await;
     assert_eq!(error["extensions"]["code"], "RESOURCE_NOT_FOUND");
-    let error = rig.error(CREATE_FIELD, json!({ "input": { "phase_id": phase, "label": "X", "type": "connector" } })).await;
+    let error =
+        rig.error(CREATE_FIELD, json!({ "input": { "phase_id": phase, "label": "X", "type": "connector" } })).await;
     assert_eq!(error["extensions"]["code"], "RECORD_NOT_SAVED");
     let delete = "mutation($input: DeletePhaseFieldInput!) { deletePhaseField(input: $input) { success } }";
     rig.ok(delete, json!({ "input": { "id": second["uuid"] } })).await;
@@ -102,7 +108,8 @@ async fn pipes_and_phases_are_updated_and_deleted() {
     let rig = Rig::new().await;
     let pipe = new_pipe(&rig).await;
     let update = "mutation($input: UpdatePipeInput!) { updatePipe(input: $input) { pipe { id name icon color preferences { inboxEmailEnabled startFormTitle } } } }";
-    let input = json!({ "id": pipe["id"], "name": "Obras", "color": "red", "preferences": { "inboxEmailEnabled": false } });
+    let input =
+        json!({ "id": pipe["id"], "name": "Obras", "color": "red", "preferences": { "inboxEmailEnabled": false } });
     let updated = rig.ok(update, json!({ "input": input })).await["updatePipe"]["pipe"].clone();
     assert_eq!((&updated["name"], &updated["color"]), (&json!("Obras"), &json!("red")));
     assert_eq!(updated["preferences"]["inboxEmailEnabled"], false);
@@ -124,8 +131,11 @@ async fn pipes_and_phases_are_updated_and_deleted() {
 async fn a_clone_is_empty_at_first_and_then_has_new_ids_and_the_same_slugs() {
     let rig = Rig::new().await;
     let source = rig.pipe("Purchase Requests").await;
-    let clone = "mutation($input: ClonePipesInput!) { clonePipes(input: $input) { pipes { id name phases { id name } } } }";
-    let made = rig.ok(clone, json!({ "input": { "pipe_template_ids": [source["id"]] } })).await["clonePipes"]["pipes"][0].clone();
+    let clone =
+        "mutation($input: ClonePipesInput!) { clonePipes(input: $input) { pipes { id name phases { id name } } } }";
+    let made = rig.ok(clone, json!({ "input": { "pipe_template_ids": [source["id"]] } })).await["clonePipes"]["pipes"]
+        [0]
+    .clone();
     assert_eq!(made["phases"], json!([]));
     let start = Instant::now();
     let copied = loop {
@@ -151,11 +161,14 @@ async fn labels_are_created_changed_and_taken_off_cards_when_deleted() {
     let create = "mutation($input: CreateLabelInput!) { createLabel(input: $input) { label { id name color } } }";
     let error = rig.error(create, json!({ "input": { "pipe_id": pipe["id"], "name": "x", "color": "red" } })).await;
     assert_eq!(error["message"], "Color is invalid");
-    let label = rig.ok(create, json!({ "input": { "pipe_id": pipe["id"], "name": "Novo", "color": "#FF0000" } })).await["createLabel"]["label"].clone();
+    let label = rig.ok(create, json!({ "input": { "pipe_id": pipe["id"], "name": "Novo", "color": "#FF0000" } })).await
+        ["createLabel"]["label"]
+        .clone();
     let card = rig.card().await;
     let update = "mutation($input: UpdateCardInput!) { updateCard(input: $input) { card { labels { name } } } }";
     rig.ok(update, json!({ "input": { "id": card, "label_ids": [label["id"]] } })).await;
-    let search = "query($id: ID!, $s: CardSearch) { cards(pipe_id: $id, search: $s) { edges { node { id labels { id } } } } }";
+    let search =
+        "query($id: ID!, $s: CardSearch) { cards(pipe_id: $id, search: $s) { edges { node { id labels { id } } } } }";
     let found = rig.ok(search, json!({ "id": pipe["id"], "s": { "label_ids": [label["id"]] } })).await;
     assert_eq!(found["cards"]["edges"][0]["node"]["id"], json!(card));
     let delete = "mutation($input: DeleteLabelInput!) { deleteLabel(input: $input) { success } }";
@@ -189,7 +202,11 @@ async fn a_field_condition_reads_as_it_was_written() {
     assert_eq!((&rule["actions"][0]["actionId"], &rule["actions"][0]["phaseFieldId"]), (&json!("hide"), target));
     assert_eq!(rule["isTrueFor"], true);
     let update = "mutation($input: UpdateFieldConditionInput!) { updateFieldCondition(input: $input) { fieldCondition { id name } } }";
-    assert_eq!(rig.ok(update, json!({ "input": { "id": id, "name": "Other" } })).await["updateFieldCondition"]["fieldCondition"]["name"], "Other");
+    assert_eq!(
+        rig.ok(update, json!({ "input": { "id": id, "name": "Other" } })).await["updateFieldCondition"]["fieldCondition"]
+            ["name"],
+        "Other"
+    );
     let delete = "mutation($input: DeleteFieldConditionInput!) { deleteFieldCondition(input: $input) { success } }";
     rig.ok(delete, json!({ "input": { "id": id } })).await;
     assert_eq!(rig.error(read, json!({ "id": id, "card": card })).await["extensions"]["code"], "RESOURCE_NOT_FOUND");
@@ -204,12 +221,14 @@ async fn cards_are_connected_and_disconnected_through_a_relation() {
         "allChildrenMustBeDoneToMoveParent": false, "autoFillFieldEnabled": false, "canConnectExistingItems": true,
         "canConnectMultipleItems": true, "canCreateNewItems": true, "childMustExistToFinishParent": false, "childMustExistToMoveParent": true,
     });
-    let create = "mutation($input: CreatePipeRelationInput!) { createPipeRelation(input: $input) { pipeRelation { id name } } }";
+    let create =
+        "mutation($input: CreatePipeRelationInput!) { createPipeRelation(input: $input) { pipeRelation { id name } } }";
     let relation = rig.ok(create, json!({ "input": flags })).await["createPipeRelation"]["pipeRelation"]["id"].clone();
     let first = "query($id: ID!) { cards(pipe_id: $id, first: 1) { edges { node { id } } } }";
     let parent = rig.ok(first, json!({ "id": parent_pipe["id"] })).await["cards"]["edges"][0]["node"]["id"].clone();
     let child = rig.ok(first, json!({ "id": child_pipe["id"] })).await["cards"]["edges"][0]["node"]["id"].clone();
-    let connect = "mutation($input: CreateCardRelationInput!) { createCardRelation(input: $input) { cardRelation { id } } }";
+    let connect =
+        "mutation($input: CreateCardRelationInput!) { createCardRelation(input: $input) { cardRelation { id } } }";
     rig.ok(connect, json!({ "input": { "parentId": parent, "childId": child, "sourceId": relation, "sourceType": "PipeRelation" } })).await;
     let read = "query($id: ID!) { card(id: $id) { child_relations { name pipe { id name } cards { id title } } parent_relations { name cards { id } } } }";
     let groups = rig.ok(read, json!({ "id": parent })).await["card"]["child_relations"].as_array().unwrap().clone();
