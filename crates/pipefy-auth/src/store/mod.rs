@@ -31,6 +31,12 @@ pub trait SecretStore: Send + Sync {
     /// Short name for people and for `auth status`.
     fn name(&self) -> String;
 
+    /// The name of the place where the entry of `account` is, where a store has more than one.
+    fn name_for(&self, account: &str) -> String {
+        let _ = account;
+        self.name()
+    }
+
     /// The entry of `account`; nothing when there is none.
     ///
     /// # Errors
@@ -129,9 +135,9 @@ impl Keychain {
         })
     }
 
-    /// Short name of the active store, or `unavailable (<cause>)`.
+    /// Short name of the store that holds the session or would, or `unavailable (<cause>)`. Blocks while connecting.
     pub fn name(&self) -> String {
-        self.store.name()
+        self.store.name_for(&self.account)
     }
 
     /// The account that the session is filed under.

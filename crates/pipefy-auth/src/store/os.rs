@@ -58,6 +58,10 @@ impl SecretStore for OsStore {
         }
     }
 
+    fn name_for(&self, account: &str) -> String {
+        self.older(account).map_or_else(|| self.name(), FileStore::name)
+    }
+
     fn get(&self, account: &str) -> Result<Option<SecretString>, StoreError> {
         if let Some(older) = self.older(account) {
             return older.get(account);

@@ -92,6 +92,10 @@ impl<S: SecretStore> SecretStore for Sealing<S> {
         self.inner.name()
     }
 
+    fn name_for(&self, account: &str) -> String {
+        self.inner.name_for(account)
+    }
+
     fn get(&self, account: &str) -> Result<Option<SecretString>, StoreError> {
         let Some(entry) = self.inner.get(account)? else { return Ok(None) };
         match Key::from_entry(entry.expose_secret()) {
