@@ -17,7 +17,7 @@ const ID: &str = "id";
 const CHECKED_ID: &str = "checked-id";
 
 /// An id that is also checked (`spec/tools-pipes-cards.md`, "Ids", layer 2): no zero, no negative number.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
 #[serde(transparent)]
 pub struct CheckedId(pipefy::Id);
 
@@ -63,7 +63,7 @@ pub(crate) fn schema_of<T: JsonSchema>() -> Value {
     schema
 }
 
-/// Drops what callers do not need: titles, and integer formats.
+/// Drops what callers do not need: titles, integer formats, line ends inside descriptions.
 fn tidy(schema: &mut Value) {
     match schema {
         Value::Object(map) => {
@@ -76,6 +76,9 @@ fn tidy(schema: &mut Value) {
                 .is_some_and(|f| f.starts_with("int") || f.starts_with("uint") || f == "double")
             {
                 map.remove("format");
+            }
+            if let Some(Value::String(text)) = map.get_mut("description") {
+                *text = unwrapped(text);
             }
             for (key, value) in map.iter_mut() {
                 if key == "properties" {
@@ -90,6 +93,11 @@ fn tidy(schema: &mut Value) {
         Value::Array(list) => list.iter_mut().for_each(tidy),
         _ => {}
     }
+}
+
+/// Doc comments are wrapped for people who read code; callers get one line a paragraph.
+fn unwrapped(text: &str) -> String {
+    text.split("\n\n").map(|paragraph| paragraph.replace('\n', " ")).collect::<Vec<_>>().join("\n")
 }
 
 /// The schema that callers see: internal marks gone, shared options added.

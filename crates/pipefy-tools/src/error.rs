@@ -144,6 +144,7 @@ impl From<pipefy::Error> for ToolError {
         let mut out = Self::new(kind, error.to_string());
         out.code = error.codes().first().map(|c| (*c).to_owned()).or_else(|| {
             match &error {
+                E::Value(_) => Some("INVALID_ARGUMENTS"),
                 E::RateLimited { .. } => Some("RATE_LIMITED"),
                 E::Timeout { .. } => Some("TIMEOUT"),
                 E::Unauthorized { .. } => Some("UNAUTHENTICATED"),
