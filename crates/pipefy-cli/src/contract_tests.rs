@@ -22,7 +22,7 @@ fn excused() -> Vec<(String, String)> {
     rows.iter()
         .map(|row| {
             let text = |key: &str| row[key].as_str().unwrap().to_owned();
-            assert!(text("reason").len() > 20, "an exception needs a reason: {row}");
+            assert!(text("reason").len() > 20, "an exception needs a reason: {row:?}");
             (text("path"), text("what"))
         })
         .collect()
