@@ -5,9 +5,10 @@ use crate::error::{GqlError, SandboxError};
 use crate::object::{Endpoint, RootObject};
 use crate::store::Store;
 use apollo_compiler::executable::OperationType;
+use apollo_compiler::parser::Parser;
 use apollo_compiler::resolvers::Execution;
 use apollo_compiler::response::{GraphQLError, JsonMap, JsonValue};
-use apollo_compiler::validation::Valid;
+use apollo_compiler::validation::{DiagnosticList, Valid};
 use apollo_compiler::{ExecutableDocument, Schema};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
@@ -59,17 +60,24 @@ pub(crate) struct Documents {
 
 const KNOWN_DOCUMENTS: usize = 1024;
 
+/// How deep a document may nest; execution recurses as deep.
+const DEEPEST: usize = 64;
+
 impl Documents {
     pub(crate) fn get(&self, endpoint: Endpoint, text: &str) -> Result<Document, SandboxError> {
         let key = (endpoint, text.to_owned());
         if let Some(known) = self.known.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
             return Ok(known.clone());
         }
-        let document = match ExecutableDocument::parse_and_validate(schema(endpoint)?, text, "request.graphql") {
-            Ok(document) => Ok(Arc::new(document)),
-            Err(with_errors) => {
-                Err(invalid(with_errors.errors.iter().map(|d| invalid_document(&d.to_json())).collect()))
-            }
+        let schema = schema(endpoint)?;
+        let report = |errors: DiagnosticList| invalid(errors.iter().map(|d| invalid_document(&d.to_json())).collect());
+        let parsed = Parser::new().recursion_limit(DEEPEST).parse_executable(schema, text, "request.graphql");
+        let document = match parsed {
+            Ok(parsed) => match parsed.validate(schema) {
+                Ok(document) => Ok(Arc::new(document)),
+                Err(with_errors) => Err(report(with_errors.errors)),
+            },
+            Err(with_errors) => Err(report(with_errors.errors)),
         };
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= KNOWN_DOCUMENTS {
@@ -170,11 +178,13 @@ fn execution_error(error: &GraphQLError) -> Value {
     value
 }
 
-/// Unknown fields leave selections empty, which is reported too; only the cause is of use.
+/// A cut-off document or an unknown field causes more errors; only the cause is of use.
 fn invalid(errors: Vec<Value>) -> Vec<Value> {
-    let cause = |e: &&Value| e.pointer("/extensions/code").and_then(Value::as_str) == Some("undefinedField");
-    let causes: Vec<Value> = errors.iter().filter(cause).cloned().collect();
-    if causes.is_empty() { errors } else { causes }
+    let cut_off = |e: &&Value| crate::json::text(e, "message").contains("recursion limit");
+    let unknown = |e: &&Value| e.pointer("/extensions/code").and_then(Value::as_str) == Some("undefinedField");
+    let limits: Vec<Value> = errors.iter().filter(cut_off).cloned().collect();
+    let causes: Vec<Value> = errors.iter().filter(unknown).cloned().collect();
+    [limits, causes].into_iter().find(|found| !found.is_empty()).unwrap_or(errors)
 }
 
 /// A validation error in the words that clients look for.

@@ -270,7 +270,12 @@ async fn with_store<T: Send + 'static>(
     work: impl FnOnce(&State, &Store) -> T + Send + 'static,
 ) -> Result<T, Response> {
     let state = state.clone();
-    let done = tokio::task::spawn_blocking(move || work(&state, &lock(&state.store))).await;
+    let done = tokio::task::spawn_blocking(move || {
+        let store = lock(&state.store);
+        store.recover();
+        work(&state, &store)
+    })
+    .await;
     done.map_err(|error| {
         tracing::error!(%error, "sandbox request");
         failure(StatusCode::INTERNAL_SERVER_ERROR, "Something went wrong")

@@ -299,6 +299,14 @@ impl Store {
             .optional()
     }
 
+    /// Ends a unit of work that broke off in the middle, so that it does not swallow later ones.
+    pub(crate) fn recover(&self) {
+        if !self.conn.is_autocommit() {
+            tracing::error!("a unit of work was left open and is rolled back");
+            let _ = self.conn.execute_batch("ROLLBACK");
+        }
+    }
+
     /// Runs `work` as one unit: all of its writes stay, or none.
     pub(crate) fn atomic<T, E: From<rusqlite::Error>>(&self, work: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
         self.conn.execute_batch("SAVEPOINT unit")?;

@@ -6,6 +6,7 @@ pub(crate) mod automations;
 pub(crate) mod cards;
 pub(crate) mod comments;
 pub(crate) mod conditions;
+pub(crate) mod emails;
 pub(crate) mod fields;
 pub(crate) mod labels;
 pub(crate) mod logs;
@@ -43,6 +44,7 @@ pub(crate) const ROOTS: &[&[Root]] = &[
     logs::ROOTS,
     agents::ROOTS,
     webhooks::ROOTS,
+    emails::ROOTS,
 ];
 
 /// Every property that is computed instead of stored.
@@ -60,4 +62,5 @@ pub(crate) const PROPERTIES: &[&[Property]] = &[
     tables::PROPERTIES,
     table_records::PROPERTIES,
     automations::PROPERTIES,
+    emails::PROPERTIES,
 ];

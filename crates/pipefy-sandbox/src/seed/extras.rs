@@ -223,7 +223,7 @@ fn integrations(garden: &mut Garden<'_>) -> Result<(), GqlError> {
     for (name, subject) in [("Delivery notice", "Your order arrived"), ("Pedido recebido", "Recebemos o seu pedido")] {
         let id = ctx.new_id("email_template")?;
         let body = json!({
-            "id": id, "name": name, "subject": subject, "body": "<p>Hello!</p>", "fromEmail": "compras@aurora.example",
+            "id": id, "name": name, "subject": subject, "body": "<p>Hello, {{title}} is in {{phase}}.</p>", "fromEmail": "compras@aurora.example",
             "fromName": "Aurora", "toEmail": "", "ccEmail": "", "bccEmail": "", "repoId": purchases, "defaultTemplate": false,
         });
         ctx.put("email_template", &id, &Links::parent(&purchases), body)?;

@@ -1,4 +1,4 @@
-//! Automations with their runs, and webhooks.
+//! Automations with their runs, webhooks and e-mails.
 
 use crate::{MEMBER, Rig};
 use serde_json::{Value, json};
@@ -105,5 +105,32 @@ async fn webhooks_take_headers_as_text_and_lose_what_an_update_leaves_out() {
     assert_eq!(
         rig.error(delete, json!({ "input": { "id": made["id"] } })).await["extensions"]["code"],
         "RESOURCE_NOT_FOUND"
+    );
+}
+
+#[tokio::test]
+async fn an_email_is_built_from_a_template_sent_and_listed() {
+    let rig = Rig::new().await;
+    let pipe = rig.pipe("Purchase Requests").await;
+    let list = "query($id: ID!, $name: String) { emailTemplates(repoId: $id, filterByName: $name, first: 50) { edges { node { id name } } } }";
+    let found = rig.ok(list, json!({ "id": pipe["id"], "name": "notice" })).await["emailTemplates"]["edges"].clone();
+    assert_eq!(found.as_array().unwrap().len(), 1);
+    let id = rig.card().await;
+    let card = rig.ok("query($id: ID!) { card(id: $id) { uuid title } }", json!({ "id": id })).await["card"].clone();
+    let parsed = "query($t: ID!, $c: ID) { parsedEmailTemplate(emailTemplateId: $t, cardUuid: $c) { subject body fromEmail repoId } }";
+    let parsed =
+        rig.ok(parsed, json!({ "t": found[0]["node"]["id"], "c": card["uuid"] })).await["parsedEmailTemplate"].clone();
+    assert_eq!(parsed["body"], format!("<p>Hello, {} is in Triage.</p>", card["title"].as_str().unwrap()));
+    let send = "mutation($input: CreateAndSendInboxEmailInput!) { createAndSendInboxEmail(input: $input) { emailSent errors inboxEmail { id } } }";
+    let mut input = json!({ "cardId": id, "from": "a@b.com", "to": ["c@d.com"], "subject": "S", "text": "T", "repoId": pipe["id"] });
+    assert_eq!(rig.ok(send, json!({ "input": input })).await["createAndSendInboxEmail"]["emailSent"], true);
+    input["to"] = json!(["nobody"]);
+    let refused = rig.ok(send, json!({ "input": input })).await["createAndSendInboxEmail"].clone();
+    assert_eq!((&refused["emailSent"], &refused["inboxEmail"]), (&json!(false), &Value::Null));
+    let inbox = "query($id: ID!) { card(id: $id) { inbox_emails { id type from subject body state to } } }";
+    let inbox = rig.ok(inbox, json!({ "id": id })).await["card"]["inbox_emails"].clone();
+    assert_eq!(
+        (inbox.as_array().unwrap().len(), &inbox[0]["type"], &inbox[0]["body"]),
+        (1, &json!("sent"), &json!("T"))
     );
 }

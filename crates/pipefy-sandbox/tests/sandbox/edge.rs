@@ -20,6 +20,17 @@ async fn documents_and_variables_are_validated() {
 }
 
 #[tokio::test]
+async fn a_deep_document_is_refused_and_the_sandbox_lives_on() {
+    let rig = Rig::new().await;
+    for depth in [40, 300, 20_000] {
+        let nested = "pipes { organization { ".repeat(depth) + "id" + &" } }".repeat(depth);
+        let error = rig.error(&format!("{{ organizations(ids: [1]) {{ {nested} }} }}"), json!({})).await;
+        assert!(error["message"].as_str().unwrap().contains("limit"), "{error:#}");
+    }
+    rig.ok("{ organizations { pipes { organization { pipes { organization { id } } } } } }", json!({})).await;
+}
+
+#[tokio::test]
 async fn introspection_answers() {
     let rig = Rig::new().await;
     let query = "query IntrospectType($typeName: String!) { __type(name: $typeName) { name kind fields { name type { name kind ofType { name kind } } } inputFields { name } } }";
