@@ -3,6 +3,8 @@
 mod agents;
 mod attachments;
 mod automations;
+mod providers;
+mod observability;
 mod ai_automations;
 mod cards;
 mod comments;
@@ -33,6 +35,8 @@ pub(crate) static DOMAINS: &[&[Row]] = &[
     agents::ROWS,
     attachments::ROWS,
     automations::ROWS,
+    providers::ROWS,
+    observability::ROWS,
     ai_automations::ROWS,
     cards::ROWS,
     comments::ROWS,

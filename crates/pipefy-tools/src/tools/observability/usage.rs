@@ -1,0 +1,175 @@
+//! Usage and credits of an organisation.
+
+use pipefy::observability::{self, Usage};
+use pipefy::{Id, Query};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::organization::{period, uuid_of};
+use crate::{Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Read, Shape, ToolError};
+
+/// Shows how many AI credits agents used in a range of dates.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct GetAgentsUsage {
+    /// Uuid or numeric id.
+    organization_uuid: CheckedId,
+    /// ISO 8601.
+    filter_date_from: String,
+    /// ISO 8601.
+    filter_date_to: String,
+    /// Keys of FilterParams, e.g. {status, action, event}.
+    #[serde(default)]
+    filters: Option<Map<String, Value>>,
+    #[serde(default)]
+    search: Option<String>,
+    /// {field, direction}.
+    #[serde(default)]
+    sort: Option<Map<String, Value>>,
+}
+
+/// Shows how often automations ran in a range of dates.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct GetAutomationsUsage {
+    /// Uuid or numeric id.
+    organization_uuid: CheckedId,
+    /// ISO 8601.
+    filter_date_from: String,
+    /// ISO 8601.
+    filter_date_to: String,
+    /// Keys of FilterParams, e.g. {status, action, event}.
+    #[serde(default)]
+    filters: Option<Map<String, Value>>,
+    #[serde(default)]
+    search: Option<String>,
+    /// {field, direction}.
+    #[serde(default)]
+    sort: Option<Map<String, Value>>,
+}
+
+/// Shows an organization's AI credits: limit, used, by kind.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct GetAiCreditUsage {
+    /// Uuid or numeric id.
+    organization_uuid: Id,
+    /// current_month, last_month or last_3_months.
+    period: String,
+}
+
+fn dates<'a>(from: &'a str, to: &'a str) -> Result<Usage<'a>, ToolError> {
+    let (from, to) = (from.trim(), to.trim());
+    for (name, date) in [("filter_date_from", from), ("filter_date_to", to)] {
+        if date.is_empty() {
+            return Err(ToolError::invalid(format!("{name} must not be blank.")));
+        }
+    }
+    Ok(Usage { from, to, ..Usage::default() })
+}
+
+async fn usage(
+    call: &Call<'_>,
+    organization: &str,
+    usage: Usage<'_>,
+    query: fn(&str, &Usage<'_>) -> Query,
+    message: &str,
+) -> Result<Outcome, ToolError> {
+    let uuid = uuid_of(call, organization).await?;
+    let explain = Explain::doing("load the usage").about("organization", organization);
+    let data = call.query(query(&uuid, &usage)).await.map_err(|e| explain.map(call, e))?;
+    Ok(Outcome::new(data).message(message))
+}
+
+impl Read for GetAgentsUsage {
+    const OP: Op = Op::read("get_agents_usage", Domain::Intelligence, Shape::Envelope)
+        .personas(&[Persona::Auditor, Persona::Manager])
+        .debug()
+        .touches(&[IdArg::new("organization_uuid", IdKind::Organization)]);
+
+    async fn read(self, call: &Call<'_>) -> Result<Outcome, ToolError> {
+        let mut what = dates(&self.filter_date_from, &self.filter_date_to)?;
+        what.filters = self.filters.as_ref();
+        what.search = self.search.as_deref();
+        what.sort = self.sort.as_ref();
+        usage(call, &self.organization_uuid, what, observability::get_agents_usage, "AI agent usage loaded.").await
+    }
+}
+
+impl Read for GetAutomationsUsage {
+    const OP: Op = Op::read("get_automations_usage", Domain::Automation, Shape::Envelope)
+        .personas(&[Persona::Auditor, Persona::Manager])
+        .debug()
+        .touches(&[IdArg::new("organization_uuid", IdKind::Organization)]);
+
+    async fn read(self, call: &Call<'_>) -> Result<Outcome, ToolError> {
+        let mut what = dates(&self.filter_date_from, &self.filter_date_to)?;
+        what.filters = self.filters.as_ref();
+        what.search = self.search.as_deref();
+        what.sort = self.sort.as_ref();
+        usage(call, &self.organization_uuid, what, observability::get_automations_usage, "Automation usage loaded.").await
+    }
+}
+
+impl Read for GetAiCreditUsage {
+    const OP: Op = Op::read("get_ai_credit_usage", Domain::Intelligence, Shape::Envelope)
+        .personas(&[Persona::Auditor, Persona::Manager])
+        .debug()
+        .touches(&[IdArg::new("organization_uuid", IdKind::Organization)]);
+
+    async fn read(self, call: &Call<'_>) -> Result<Outcome, ToolError> {
+        let period = period(&self.period)?;
+        if !self.organization_uuid.is_checked() {
+            return Err(ToolError::invalid("organization_uuid must be a uuid or a positive number."));
+        }
+        let given = self.organization_uuid.as_str();
+        let uuid = uuid_of(call, given).await?;
+        let explain = Explain::doing("load the AI credits").about("organization", given);
+        let data = call
+            .query(observability::get_ai_credit_usage(&uuid, period))
+            .await
+            .map_err(|e| explain.map(call, e))?;
+        Ok(Outcome::new(data).message("AI credit usage loaded."))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+    use serde_json::json;
+
+    use super::*;
+    use crate::tools::testing::Mock;
+
+    const UUID: &str = "11111111-2222-4333-8444-555555555555";
+
+    fn arguments(organization: Value) -> Value {
+        json!({"organization_uuid": organization, "filter_date_from": " 2026-01-01 ", "filter_date_to": "2026-02-01", "period": "last_month"})
+    }
+
+    #[tokio::test]
+    async fn a_number_is_looked_up_and_a_uuid_is_not() {
+        for (tool, root) in [
+            ("get_agents_usage", "agentsUsageDetails"),
+            ("get_automations_usage", "automationsUsageDetails"),
+            ("get_ai_credit_usage", "aiCreditUsageStats"),
+        ] {
+            let mock = Mock::new().on(root, json!({"usage": 1}));
+            assert_eq!(mock.reply(tool, arguments(json!(UUID))).await["data"][root]["usage"], 1);
+            let mock = Mock::new().on(root, json!({})).on("organization", json!({"uuid": UUID}));
+            mock.reply(tool, arguments(json!(12))).await;
+            assert_eq!(mock.sent()[1].variables["organizationUuid"], UUID);
+            let mock = Mock::new().on("organization", json!(null));
+            assert_eq!(mock.reply(tool, arguments(json!(12))).await["error"]["code"], "NOT_FOUND");
+            let mock = Mock::new();
+            assert_eq!(mock.reply(tool, arguments(json!("abc"))).await["error"]["code"], "INVALID_ARGUMENTS");
+            assert!(mock.sent().is_empty());
+        }
+        let mock = Mock::new();
+        let mut blank = arguments(json!(UUID));
+        blank["filter_date_to"] = json!(" ");
+        assert!(mock.reply("get_agents_usage", blank).await["error"]["message"].as_str().unwrap().contains("filter_date_to"));
+        let mut unknown = arguments(json!(UUID));
+        unknown["period"] = json!("today");
+        assert!(mock.reply("get_ai_credit_usage", unknown).await["error"]["message"].as_str().unwrap().contains("period"));
+        assert!(mock.sent().is_empty());
+    }
+}
