@@ -4,7 +4,7 @@
 //! Later duplicates win. `#` starts a comment on a line of its own or after white space. Unquoted values are trimmed.
 //! In single quotes only `\\` and `\'` are escapes, in double quotes the usual backslash letters; quoted values may
 //! span lines. `${NAME}` and `${NAME:-default}` are expanded in every value: keys of the file first, then the process
-//! environment, else nothing; `$NAME` is literal. A key without `=` has no value.
+//! environment, else nothing; `$NAME` is literal. A key without `=` has no value, whatever was said before.
 
 use std::collections::HashMap;
 
@@ -20,7 +20,7 @@ pub(super) struct Dotenv {
 /// Reads the text of a `.env` file. `process` answers exact names from the process environment for `${NAME}`.
 pub(super) fn parse(text: &str, process: impl Fn(&str) -> Option<String>) -> Dotenv {
     let mut found = Dotenv::default();
-    // A key without `=` hides the name from expansion but sets nothing.
+    // A key without `=` sets nothing, takes back what the key was set to, and hides the name from expansion.
     let mut known: HashMap<String, Option<String>> = HashMap::new();
     let mut reader = Reader { rest: text.strip_prefix('\u{feff}').unwrap_or(text), line: 1 };
     loop {
@@ -32,6 +32,7 @@ pub(super) fn parse(text: &str, process: impl Fn(&str) -> Option<String>) -> Dot
         match statement(&mut reader) {
             Some(Statement::Comment) => {}
             Some(Statement::Key(key)) => {
+                found.entries.retain(|(name, _)| *name != key);
                 known.insert(key, None);
             }
             Some(Statement::Pair(key, raw)) => {
@@ -66,8 +67,12 @@ fn statement(reader: &mut Reader<'_>) -> Option<Statement> {
             reader.take_while(is_blank);
             if reader.peek() == Some('=') {
                 reader.bump();
-                reader.take_while(is_blank);
-                Statement::Pair(key, reader.value()?)
+                let blanks = reader.take_while(is_blank);
+                if reader.peek() == Some('#') && !blanks.is_empty() {
+                    Statement::Pair(key, String::new())
+                } else {
+                    Statement::Pair(key, reader.value()?)
+                }
             } else {
                 Statement::Key(key)
             }
@@ -129,10 +134,15 @@ impl<'a> Reader<'a> {
 
     fn key(&mut self) -> Option<String> {
         if self.peek() == Some('\'') {
+            let start = (self.rest, self.line);
             self.bump();
             let key = self.take_while(|c| c != '\'').to_owned();
-            self.bump()?;
-            return (!key.is_empty()).then_some(key);
+            if self.bump().is_some() && !key.is_empty() {
+                return Some(key);
+            }
+            // Not closed: only this line is lost.
+            (self.rest, self.line) = start;
+            return None;
         }
         let key = self.take_while(|c| c != '=' && c != '#' && !is_space(c));
         (!key.is_empty()).then(|| key.to_owned())
@@ -264,7 +274,8 @@ mod tests {
             ("A=a #b", "a"),
             ("A=a  # b # c", "a"),
             ("A=a#b #c", "a#b"),
-            ("A= #c", "#c"),
+            ("A= #c", ""),
+            ("A=#c", "#c"),
             ("A='a #b' # c", "a #b"),
             ("A='a\\'b\\\\c\\n'", "a'b\\c\\n"),
             ("A=\"a\\n\\t\\\"\\'\\\\\\q\"", "a\n\t\"'\\\\q"),
@@ -289,8 +300,23 @@ mod tests {
     #[test]
     fn earlier_keys_win_over_the_process_in_references() {
         let found = pairs("OUTER=inner\nA=${OUTER}\nOUTER\nB=[${OUTER}]");
-        assert_eq!(found[1], ("A".into(), "inner".into()));
-        assert_eq!(found[2], ("B".into(), "[]".into()), "a bare key hides the name");
+        assert_eq!(found[0], ("A".into(), "inner".into()));
+        assert_eq!(found[1], ("B".into(), "[]".into()), "a bare key takes the name back");
+    }
+
+    /// Random texts and what Python's dotenv 1.2 makes of them.
+    #[test]
+    fn it_reads_what_the_reference_reads() {
+        for line in include_str!("../../tests/fixtures/dotenv.jsonl").lines() {
+            let case: serde_json::Value = serde_json::from_str(line).unwrap();
+            let text = case["text"].as_str().unwrap();
+            let found = parse(text, |name| (name == "OUTER").then(|| "outer".to_owned()));
+            let ours: HashMap<&str, &str> = found.entries.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
+            let theirs = case["values"].as_object().unwrap();
+            assert_eq!(ours.len(), theirs.len(), "{text:?}: {ours:?} {theirs:?}");
+            assert!(ours.iter().all(|(name, value)| theirs[*name] == *value), "{text:?}: {ours:?} {theirs:?}");
+            assert_eq!(found.bad_lines.len() as u64, case["errors"].as_u64().unwrap(), "{text:?}");
+        }
     }
 
     #[test]
