@@ -1,6 +1,7 @@
-//! Serves a sandbox until interrupted: `serve [PORT] [DATA_FILE]`.
+//! Serves a sandbox until interrupted: `serve [PORT] [DATA_FILE]`. With a data file that another process serves, it
+//! only says where.
 
-use pipefy_sandbox::{Data, Sandbox, SandboxOptions};
+use pipefy_sandbox::{Data, SandboxOptions, attach_or_start};
 use std::net::SocketAddr;
 
 #[tokio::main]
@@ -9,12 +10,16 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let port: u16 = arguments.next().map_or(Ok(0), |text| text.parse())?;
     let data = arguments.next().map_or(Data::Memory, |path| Data::File(path.into()));
     let bind = SocketAddr::from(([127, 0, 0, 1], port));
-    let sandbox = Sandbox::start(SandboxOptions { bind, data, ..SandboxOptions::default() }).await?;
-    eprintln!("{}", sandbox.url());
+    let attached = attach_or_start(SandboxOptions { bind, data, ..SandboxOptions::default() }).await?;
+    eprintln!("{}", attached.url());
     for person in pipefy_sandbox::people() {
         eprintln!("{}  {} ({})", person.token, person.name, person.role);
     }
-    tokio::signal::ctrl_c().await?;
-    sandbox.shutdown().await;
+    if attached.serves() {
+        tokio::signal::ctrl_c().await?;
+        attached.shutdown().await;
+    } else {
+        eprintln!("served by another process");
+    }
     Ok(())
 }

@@ -24,7 +24,7 @@
 //! 1. Find the domain's file in `src/domains/` (or add one and list its two tables in `src/domains/mod.rs`).
 //! 2. Add a row to its `ROOTS`: endpoint, name, and a function from `(&Ctx, &Args)` to JSON. The function asks
 //!    `access` for the entity it works on (which also answers not found and denied), reads and writes through
-//!    [`ctx`](ctx::Ctx), and returns the payload. `json::link(kind, id)` stands for an entity; it is loaded when the
+//!    `Ctx`, and returns the payload. `json::link(kind, id)` stands for an entity; it is loaded when the
 //!    selection asks for it. A list that is paged goes through `page::connection`. Each mutation is one transaction:
 //!    an error rolls it back.
 //! 3. Stored properties answer by their name, in either case style. A property that is computed or has arguments gets a

@@ -8,6 +8,7 @@ pub(crate) mod comments;
 pub(crate) mod conditions;
 pub(crate) mod emails;
 pub(crate) mod fields;
+pub(crate) mod knowledge;
 pub(crate) mod labels;
 pub(crate) mod logs;
 pub(crate) mod members;
@@ -43,6 +44,7 @@ pub(crate) const ROOTS: &[&[Root]] = &[
     automations::ROOTS,
     logs::ROOTS,
     agents::ROOTS,
+    knowledge::ROOTS,
     webhooks::ROOTS,
     emails::ROOTS,
 ];

@@ -237,7 +237,7 @@ fn integrations(garden: &mut Garden<'_>) -> Result<(), GqlError> {
     let pipe = ctx.must("pipe", "Pipe", &support)?;
     let base = ctx.new_id("knowledge_base")?;
     let body = json!({
-        "id": base, "type": "plain_text", "name": "Return policy", "description": "What customers may return",
+        "id": base, "type": "knowledge_base_plain_texts", "pipe_uuid": text(&pipe, "uuid"), "name": "Return policy", "description": "What customers may return",
         "content": "Goods may be returned within 30 days.", "updatedAt": ctx.stamp(),
     });
     ctx.put("knowledge_base", &base, &Links::parent(text(&pipe, "uuid")), body)?;

@@ -1,4 +1,4 @@
-//! AI agents: create, configure, toggle, delete.
+//! AI agents: create, configure, toggle, delete; knowledge bases.
 
 use crate::{MEMBER, Rig};
 use serde_json::{Value, json};
@@ -59,4 +59,36 @@ async fn an_agent_is_created_disabled_configured_and_read_back() {
     assert_eq!(denied["extensions"]["code"], "PERMISSION_DENIED");
     rig.ok(delete, json!({ "input": { "uuid": made["uuid"] } })).await;
     assert_eq!(rig.error(GET, json!({ "uuid": made["uuid"] })).await["extensions"]["code"], "RESOURCE_NOT_FOUND");
+}
+
+#[tokio::test]
+async fn knowledge_is_created_changed_listed_and_deleted() {
+    let rig = Rig::new().await;
+    let pipe = rig.pipe("Customer Support").await;
+    let create =
+        "mutation($input: CreateKnowledgeBasePlainTextInput!) { createAiKnowledgeBasePlainText(input: $input) {
+        knowledgeBasePlainText { id name content } } }";
+    let input = json!({ "pipeUuid": pipe["uuid"], "name": "Horários", "content": "9 às 18", "description": "d" });
+    let made =
+        rig.ok(create, json!({ "input": input })).await["createAiKnowledgeBasePlainText"]["knowledgeBasePlainText"]
+            .clone();
+    let long = json!({ "pipeUuid": pipe["uuid"], "name": "x", "content": "x".repeat(3_501) });
+    assert_eq!(rig.error(create, json!({ "input": long })).await["extensions"]["code"], "RECORD_NOT_SAVED");
+    let update =
+        "mutation($input: UpdateKnowledgeBasePlainTextInput!) { updateAiKnowledgeBasePlainText(input: $input) {
+        knowledgeBasePlainText { id name content } } }";
+    let changed = rig
+        .ok(update, json!({ "input": { "pipeUuid": pipe["uuid"], "plainTextId": made["id"], "content": "8 às 17" } }))
+        .await;
+    let changed = &changed["updateAiKnowledgeBasePlainText"]["knowledgeBasePlainText"];
+    assert_eq!((&changed["name"], &changed["content"]), (&json!("Horários"), &json!("8 às 17")));
+    let list = "query($uuid: ID!) { aiKnowledgeBases(pipeUuid: $uuid) { id type name } }";
+    let listed = rig.ok(list, json!({ "uuid": pipe["uuid"] })).await["aiKnowledgeBases"].clone();
+    assert_eq!((listed.as_array().unwrap().len(), &listed[1]["type"]), (2, &json!("knowledge_base_plain_texts")));
+    let get = "query($id: ID!, $uuid: ID!) { aiKnowledgeBaseDocument(id: $id, pipeUuid: $uuid) { id } }";
+    let other_kind = rig.error(get, json!({ "id": made["id"], "uuid": pipe["uuid"] })).await;
+    assert_eq!(other_kind["extensions"]["code"], "RESOURCE_NOT_FOUND");
+    let delete = "mutation($input: DeleteKnowledgeBasePlainTextInput!) { deleteAiKnowledgeBasePlainText(input: $input) { success errors } }";
+    rig.ok(delete, json!({ "input": { "pipeUuid": pipe["uuid"], "plainTextId": made["id"] } })).await;
+    assert_eq!(rig.ok(list, json!({ "uuid": pipe["uuid"] })).await["aiKnowledgeBases"].as_array().unwrap().len(), 1);
 }
