@@ -128,7 +128,9 @@ pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Command, Usa
             Flag::Version => return Ok(Command::Print(format!("{}\n", pipefy::VERSION))),
             Flag::Profile => serve.profile = Some(one_of(name, value, &["local", "remote"])?),
             Flag::Transport => serve.transport = Some(one_of(name, value, &["stdio", "http"])?),
-            Flag::Host if value.trim().is_empty() => return Err(UsageError(format!("argument {name}: must not be blank"))),
+            Flag::Host if value.trim().is_empty() => {
+                return Err(UsageError(format!("argument {name}: must not be blank")));
+            }
             Flag::Host => serve.host = Some(value),
             Flag::Port => serve.port = Some(port(name, value)?),
             Flag::Toolsets => serve.toolsets = Some(value),
@@ -295,7 +297,20 @@ mod tests {
         let given = serve("--prof x --foo=secret extra -x --verbose --config c --debug run -- --profile remote");
         assert_eq!(
             given.ignored,
-            ["--prof", "x", "--foo", "extra", "-x", "--verbose", "--config", "c", "--debug", "run", "--profile", "remote"]
+            [
+                "--prof",
+                "x",
+                "--foo",
+                "extra",
+                "-x",
+                "--verbose",
+                "--config",
+                "c",
+                "--debug",
+                "run",
+                "--profile",
+                "remote"
+            ]
         );
         assert_eq!(given.profile, None);
         for (slip, meant) in [

@@ -10,6 +10,7 @@ use pipefy_tools::{Approval, Ask, Call, Kind, Options, Outcome, Payload, Tool, T
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
+use crate::call_log::CallLine;
 use crate::catalogue::{Entry, Exposure, MetaTool, meta};
 use crate::runtime::{CALL_LIMIT, McpRuntime};
 
@@ -18,6 +19,8 @@ const WIND_UP: Duration = Duration::from_millis(800);
 
 /// One `tools/call`.
 pub struct Invocation<'a> {
+    /// The message's JSON-RPC id, for the log.
+    pub id: &'a str,
     /// Name of the tool.
     pub name: &'a str,
     /// Its arguments as sent.
@@ -54,6 +57,14 @@ impl CallReply {
         }
     }
 
+    /// What the tool itself says, where it says something.
+    fn success(&self) -> Option<bool> {
+        match &self.payload {
+            Payload::Value(value) => value.get("success").and_then(Value::as_bool),
+            Payload::Data(_) => None,
+        }
+    }
+
     /// The structured content: the object that the text holds, if it holds one.
     pub fn structured(&self) -> Option<Value> {
         match &self.payload {
@@ -65,15 +76,31 @@ impl CallReply {
 
 /// Runs one call. Never fails: what goes wrong is in the reply.
 pub async fn dispatch(runtime: &McpRuntime, exposure: &Exposure, call: Invocation<'_>) -> CallReply {
-    match exposure.get(call.name) {
+    let mut line =
+        runtime.call_log().map(|log| log.begin(Some(call.name), Some(&call.arguments), call.request, call.id));
+    let cancel = call.cancel.clone();
+    let reply = match exposure.get(call.name) {
         None => CallReply::error(format!("Unknown tool: {}", call.name)),
         Some(Entry::Tool(tool)) => run(runtime, tool, call).await,
-        Some(Entry::Meta(meta)) => discover(runtime, exposure, meta, call).await,
+        Some(Entry::Meta(meta)) => discover(runtime, exposure, meta, call, line.as_mut()).await,
+    };
+    // Nobody gets the reply of a cancelled call; its line says so when it is dropped.
+    if let Some(line) = line
+        && !cancel.is_cancelled()
+    {
+        line.ended(reply.is_error, reply.success());
     }
+    reply
 }
 
 /// The power profile's own tools.
-async fn discover(runtime: &McpRuntime, exposure: &Exposure, tool: MetaTool, mut call: Invocation<'_>) -> CallReply {
+async fn discover(
+    runtime: &McpRuntime,
+    exposure: &Exposure,
+    tool: MetaTool,
+    mut call: Invocation<'_>,
+    line: Option<&mut CallLine>,
+) -> CallReply {
     let text = |arguments: &Map<String, Value>, key: &str| {
         arguments.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
     };
@@ -86,6 +113,9 @@ async fn discover(runtime: &McpRuntime, exposure: &Exposure, tool: MetaTool, mut
             MetaTool::ExecuteTool => match meta::find(exposure, &text(&arguments, "name")) {
                 Err(error) => Err(error),
                 Ok(hidden) => {
+                    if let Some(line) = line {
+                        line.dispatched(hidden.name());
+                    }
                     call.arguments = match arguments.get("arguments") {
                         Some(Value::Object(inner)) => inner.clone(),
                         _ => Map::new(),

@@ -55,6 +55,8 @@ fn read(answer: Result<ClientResult, ServiceError>) -> Result<Answer, AskError> 
         (Some("accept"), _) => Err(AskError::Failed("the form was accepted without content".to_owned())),
         (Some("decline"), _) => Ok(Answer::Decline),
         (Some("cancel"), _) => Ok(Answer::Cancel),
-        _ => Err(AskError::Failed("the client's answer to the form says neither accept, decline nor cancel".to_owned())),
+        _ => {
+            Err(AskError::Failed("the client's answer to the form says neither accept, decline nor cancel".to_owned()))
+        }
     }
 }

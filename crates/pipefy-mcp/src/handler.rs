@@ -11,10 +11,11 @@ use pipefy::Progress;
 use rmcp::model::*;
 use rmcp::service::{Peer, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use crate::catalogue::Exposure;
 use crate::dispatch::{CallReply, Invocation, dispatch};
 use crate::elicit::PeerAsk;
 use crate::instructions::INSTRUCTIONS;
@@ -154,14 +155,7 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> impl Future<Output = Result<ListToolsResult, ErrorData>> + Send + '_ {
         let exposure = self.runtime.exposure(Self::request(&context));
-        let mut tools = exposure.listed().to_vec();
-        if !since(&context, &ProtocolVersion::V_2025_06_18) {
-            for tool in &mut tools {
-                tool.output_schema = None;
-                tool.meta = None;
-            }
-        }
-        let mut result = ListToolsResult::with_all_items(tools);
+        let mut result = list(exposure, since(&context, &ProtocolVersion::V_2025_06_18));
         if is_enveloped(&context) {
             result = result.with_ttl_ms(LIST_TTL_MS).with_cache_scope(CacheScope::Private);
         }
@@ -185,6 +179,7 @@ impl ServerHandler for Handler {
             ));
         }
         let parts = Self::request(&context);
+        let id = context.id.to_string();
         let ask = PeerAsk::of(&context, &self.input_end);
         let (progress, reports) = match context.meta.get_progress_token() {
             Some(token) => {
@@ -197,6 +192,7 @@ impl ServerHandler for Handler {
             &self.runtime,
             self.runtime.exposure(parts),
             Invocation {
+                id: &id,
                 name: &request.name,
                 arguments: request.arguments.unwrap_or_default(),
                 request: parts,
@@ -218,9 +214,7 @@ impl ServerHandler for Handler {
         _request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> impl Future<Output = Result<ListPromptsResult, ErrorData>> + Send + '_ {
-        let mut result = ListPromptsResult::default();
-        result.meta = stamp(&context);
-        ready(Ok(result))
+        ready(Ok(ListPromptsResult { meta: stamp(&context), ..Default::default() }))
     }
 
     fn get_prompt(
@@ -237,9 +231,7 @@ impl ServerHandler for Handler {
         _request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> impl Future<Output = Result<ListResourcesResult, ErrorData>> + Send + '_ {
-        let mut result = ListResourcesResult::default();
-        result.meta = stamp(&context);
-        ready(Ok(result))
+        ready(Ok(ListResourcesResult { meta: stamp(&context), ..Default::default() }))
     }
 
     fn list_resource_templates(
@@ -247,9 +239,7 @@ impl ServerHandler for Handler {
         _request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> impl Future<Output = Result<ListResourceTemplatesResult, ErrorData>> + Send + '_ {
-        let mut result = ListResourceTemplatesResult::default();
-        result.meta = stamp(&context);
-        ready(Ok(result))
+        ready(Ok(ListResourceTemplatesResult { meta: stamp(&context), ..Default::default() }))
     }
 
     fn read_resource(
@@ -316,8 +306,16 @@ impl ServerHandler for Handler {
     fn on_custom_request(
         &self,
         request: CustomRequest,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> impl Future<Output = Result<CustomResult, ErrorData>> + Send + '_ {
+        if request.method == "tools/call"
+            && let Some(log) = self.runtime.call_log()
+        {
+            let member = |name: &str| request.params.as_ref().and_then(|params| params.get(name));
+            let tool = member("name").and_then(Value::as_str);
+            let arguments = member("arguments").and_then(Value::as_object);
+            log.begin(tool, arguments, Self::request(&context), &context.id.to_string()).ended(true, None);
+        }
         ready(Err(if METHODS.contains(&request.method.as_str()) {
             invalid_params()
         } else {
@@ -330,6 +328,18 @@ impl ServerHandler for Handler {
     }
 
     async fn on_initialized(&self, _context: rmcp::service::NotificationContext<RoleServer>) {}
+}
+
+/// The list of tools. `newer`: the revision knows output schemas and a tool's `_meta`.
+pub(crate) fn list(exposure: &Exposure, newer: bool) -> ListToolsResult {
+    let mut tools = exposure.listed().to_vec();
+    if !newer {
+        for tool in &mut tools {
+            tool.output_schema = None;
+            tool.meta = None;
+        }
+    }
+    ListToolsResult::with_all_items(tools)
 }
 
 /// A reply in the protocol's form. `structured`: the revision knows structured content.
@@ -383,7 +393,6 @@ async fn reporting(
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
     use super::*;
-    use serde_json::Value;
 
     #[test]
     fn capabilities_are_those_of_the_contract() {

@@ -14,13 +14,18 @@
 //! [`runtime::McpRuntime::with_identity`]; nothing else changes.
 
 pub mod argv;
+mod call_log;
 pub mod catalogue;
 pub mod dispatch;
 mod elicit;
 pub mod handler;
+pub mod http;
 pub mod identity;
 pub mod instructions;
 pub mod logging;
+mod lone;
 pub mod runtime;
 pub mod sandbox;
 pub mod stdio;
+
+pub use call_log::CallLog;

@@ -16,8 +16,11 @@ pub fn start(level: LogLevel) {
     };
     // Below warning, the protocol library prints whole requests and results: data of customers.
     let quiet = level.min(LevelFilter::WARN);
-    let targets =
-        Targets::new().with_default(level).with_target("rmcp", quiet).with_target("hyper", quiet).with_target("reqwest", quiet);
+    let targets = Targets::new()
+        .with_default(level)
+        .with_target("rmcp", quiet)
+        .with_target("hyper", quiet)
+        .with_target("reqwest", quiet);
     let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(false).with_target(false);
     // Fails only when an embedder has set up logging of its own, which then stays.
     let _theirs = tracing_subscriber::registry().with(lines).with(targets).try_init();

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use pipefy::settings::{Environment, ServerSettings, Transport, load_server};
 use pipefy_mcp::argv::{self, Command, Serve};
 use pipefy_mcp::handler::Handler;
+use pipefy_mcp::http::{self, HttpOptions, Inbound};
 use pipefy_mcp::runtime::{McpRuntime, StartError};
 use pipefy_mcp::{logging, sandbox, stdio};
 use pipefy_sandbox::Attached;
@@ -31,7 +32,11 @@ fn main() -> ExitCode {
 async fn run(serve: &Serve) -> ExitCode {
     if !serve.ignored.is_empty() {
         let words = serve.ignored.iter().filter(|word| word.starts_with('-')).cloned().collect::<Vec<_>>().join(" ");
-        say(&format!("{}: warning: ignored arguments: {}\n", argv::PROGRAM, if words.is_empty() { "positional" } else { &words }));
+        say(&format!(
+            "{}: warning: ignored arguments: {}\n",
+            argv::PROGRAM,
+            if words.is_empty() { "positional" } else { &words }
+        ));
     }
     let environment = Environment::capture();
     match start(serve, &environment).await {
@@ -85,7 +90,13 @@ async fn serve_on(settings: &ServerSettings, runtime: McpRuntime) -> ExitCode {
             stdio::serve(Handler::new(Arc::new(runtime)), stop).await;
             ExitCode::SUCCESS
         }
-        Transport::Http => refuse(1, "the http transport is not part of this build"),
+        Transport::Http => {
+            let options = HttpOptions::new(&settings.mcp, &settings.resource_server);
+            match http::serve(Arc::new(runtime), Inbound::Open, &options, stop).await {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(error) => refuse(error.exit_code(), &error.to_string()),
+            }
+        }
     }
 }
 

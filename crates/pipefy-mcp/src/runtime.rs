@@ -1,20 +1,25 @@
 //! What a server process is made of, put together once at start-up. It knows how to find a caller's identity and holds
 //! none.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use aws_lc_rs::error::Unspecified;
+use bytes::Bytes;
 use http::request::Parts;
 use pipefy::settings::{Environment, IPAAS_CONNECTION_PREFIX, Profile, ServerSettings, SettingsError};
 use pipefy::{Deployment, EngineError, PipefyClient, PipefyEngine, Selections, Surface};
 use pipefy_auth::AuthError;
 use pipefy_sandbox::SandboxError;
 use pipefy_tools::{Class, ConfirmationKey, Local, Policy, Toolbox};
+use rmcp::model::ProtocolVersion;
 use secrecy::{ExposeSecret, SecretString};
 use tokio::sync::Semaphore;
 
+use crate::call_log::CallLog;
 use crate::catalogue::{Entry, Exposure, Selection, UnknownToolset};
+use crate::handler::Handler;
+use crate::http::{Called, LoneCall, Served, stderr_lines};
 use crate::identity::{Identity, IdentityError, Principal, StartupIdentity};
 
 /// Tool calls that run at a time, over all callers; further ones wait.
@@ -115,11 +120,14 @@ pub struct McpRuntime {
     toolbox: Toolbox,
     policy: Policy,
     exposure: Arc<Exposure>,
-    /// What a request sees that narrows itself to reads.
-    reads: Arc<Exposure>,
+    /// What a request sees that narrows itself to reads; made when the first one comes.
+    reads: OnceLock<Arc<Exposure>>,
+    selection: Selection,
+    hosted: bool,
     keys: ConfirmationKeys,
     running: Semaphore,
     result_budget: usize,
+    call_log: Option<CallLog>,
 }
 
 impl std::fmt::Debug for McpRuntime {
@@ -161,9 +169,6 @@ impl McpRuntime {
         let hosted = settings.mcp.profile == Profile::Remote;
         let deployment = if hosted { Deployment::Hosted } else { Deployment::Local };
         let read_only = settings.policy.read_only;
-        let exposure = Arc::new(Exposure::new(selection, hosted, read_only));
-        let reads =
-            if read_only { exposure.clone() } else { Arc::new(Exposure::new(selection, hosted, true)) };
         Ok(Self {
             engine: PipefyEngine::build(&settings.pipefy, Surface::Mcp, Some(deployment))?,
             identity,
@@ -183,15 +188,25 @@ impl McpRuntime {
                 selections: Selections::default(),
             },
             policy: Policy { read_only },
-            exposure,
-            reads,
+            exposure: Arc::new(Exposure::new(selection, hosted, read_only)),
+            reads: OnceLock::new(),
+            selection: selection.clone(),
+            hosted,
             keys: ConfirmationKeys {
                 process: ConfirmationKey::random()?,
                 secret: settings.mcp.confirmation_secret.clone(),
             },
             running: Semaphore::new(CALLS_AT_A_TIME),
             result_budget: settings.mcp.result_budget.unwrap_or(0),
+            call_log: hosted.then(|| CallLog::new(stderr_lines())),
         })
+    }
+
+    /// Logs each tool call here instead: a hosted server logs to standard error, a local one not at all.
+    #[must_use]
+    pub fn with_call_log(mut self, log: Option<CallLog>) -> Self {
+        self.call_log = log;
+        self
     }
 
     /// A session for one message, bound to the identity of the request that carried it. Never kept.
@@ -204,7 +219,10 @@ impl McpRuntime {
 
     /// The tools this request sees: the server's, or only those that may read when the request narrows itself.
     pub fn exposure(&self, request: Option<&Parts>) -> &Arc<Exposure> {
-        if narrowed_to_reads(request) { &self.reads } else { &self.exposure }
+        if self.policy.read_only || !narrowed_to_reads(request) {
+            return &self.exposure;
+        }
+        self.reads.get_or_init(|| Arc::new(Exposure::new(&self.selection, self.hosted, true)))
     }
 
     /// Whether this tool never changes anything; `false` for tools that do not exist.
@@ -226,6 +244,10 @@ impl McpRuntime {
         self.keys.of(request)
     }
 
+    pub(crate) fn call_log(&self) -> Option<&CallLog> {
+        self.call_log.as_ref()
+    }
+
     pub(crate) fn toolbox(&self) -> &Toolbox {
         &self.toolbox
     }
@@ -236,6 +258,28 @@ impl McpRuntime {
 
     pub(crate) fn result_budget(&self) -> usize {
         self.result_budget
+    }
+}
+
+impl Served for Arc<McpRuntime> {
+    type Handler = Handler;
+
+    fn handler(&self) -> Handler {
+        Handler::new(self.clone())
+    }
+
+    fn is_read(&self, tool: &str) -> bool {
+        self.only_reads(tool)
+    }
+
+    const CALLS: bool = true;
+
+    fn call(&self, call: LoneCall<'_>) -> impl Future<Output = Called> + Send {
+        self.lone_call(call)
+    }
+
+    fn tools(&self, request: &Parts, version: &ProtocolVersion) -> Option<Bytes> {
+        self.prepared_list(request, version)
     }
 }
 
@@ -295,7 +339,9 @@ mod tests {
     #[test]
     fn a_request_can_only_narrow() {
         let runtime = start(&[("PIPEFY_TOKEN", "t")]).unwrap();
-        for (value, reads) in [("true", true), ("1", true), ("maybe", true), ("false", false), ("", false), ("0", false)] {
+        for (value, reads) in
+            [("true", true), ("1", true), ("maybe", true), ("false", false), ("", false), ("0", false)]
+        {
             let parts = with_header(value);
             assert_eq!(runtime.policy(Some(&parts)).read_only, reads, "{value}");
             assert_eq!(runtime.exposure(Some(&parts)).get("delete_card").is_none(), reads, "{value}");

@@ -17,6 +17,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::handler::Handler;
+use crate::http::message::{self, Message};
 
 /// Longest line that is read; the rest of a longer one is skipped.
 const LONGEST_LINE: usize = 16 * 1024 * 1024;
@@ -52,6 +53,15 @@ where
     }
 }
 
+/// The two lives a connection can have; the first request decides, and there is no crossing over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Era {
+    /// Opened by `initialize`.
+    Handshake,
+    /// Opened by a request that says itself what it is.
+    Envelopes,
+}
+
 /// Why a message could not be written.
 #[derive(Debug, thiserror::Error)]
 #[error("the output is closed")]
@@ -65,8 +75,8 @@ struct Lines<R> {
     line: Vec<u8>,
     /// The rest of a line that was too long is being skipped.
     skipping: bool,
-    /// Whether a request has opened the session; before it, notifications have no meaning.
-    opened: bool,
+    /// Set by the request that opens the session; before it, notifications have no meaning.
+    era: Option<Era>,
     /// An answer of the transport's own, until there is room for it.
     own: Option<Bytes>,
     output: Option<mpsc::Sender<Outgoing>>,
@@ -90,7 +100,7 @@ impl<R: AsyncRead + Send + Unpin + 'static> Lines<R> {
             input: BufReader::with_capacity(GATHERED, input),
             line: Vec::new(),
             skipping: false,
-            opened: false,
+            era: None,
             own: None,
             output: Some(sender),
             writer: Some(tokio::spawn(write(output, receiver))),
@@ -142,10 +152,13 @@ impl<R: AsyncRead + Send + Unpin + 'static> Lines<R> {
                 None
             }
             Read::Message(message) => {
-                let opens = opens(&message);
-                self.opened |= opens;
+                if let Some(answer) = crossing(self.era, &message) {
+                    self.own = Some(answer);
+                    return None;
+                }
+                self.era = self.era.or_else(|| opens(&message));
                 let request = matches!(*message, JsonRpcMessage::Request(_));
-                (self.opened || request).then_some(*message)
+                (self.era.is_some() || request).then_some(*message)
             }
         }
     }
@@ -252,17 +265,38 @@ async fn write<W: AsyncWrite + Unpin>(mut output: W, mut queue: mpsc::Receiver<O
     }
 }
 
-/// Whether this message ends the time before the session.
-fn opens(message: &ClientJsonRpcMessage) -> bool {
-    let JsonRpcMessage::Request(request) = message else { return false };
+/// The era that this message opens, if it opens the session.
+fn opens(message: &ClientJsonRpcMessage) -> Option<Era> {
+    let JsonRpcMessage::Request(request) = message else { return None };
     match &request.request {
-        ClientRequest::InitializeRequest(_) => true,
-        ClientRequest::PingRequest(_) | ClientRequest::DiscoverRequest(_) => false,
+        ClientRequest::InitializeRequest(_) => Some(Era::Handshake),
+        ClientRequest::PingRequest(_) | ClientRequest::DiscoverRequest(_) => None,
         other => {
             let meta = other.get_meta();
-            meta.missing_required_keys(&ProtocolVersion::NO_INITIALIZE).is_empty()
-                && meta.protocol_version().is_some_and(|version| ProtocolVersion::KNOWN_VERSIONS.contains(&version))
+            let complete = meta.missing_required_keys(&ProtocolVersion::NO_INITIALIZE).is_empty()
+                && meta.protocol_version().is_some_and(|version| ProtocolVersion::KNOWN_VERSIONS.contains(&version));
+            complete.then_some(Era::Envelopes)
         }
+    }
+}
+
+/// The answer to a request of the other era.
+fn crossing(era: Option<Era>, message: &ClientJsonRpcMessage) -> Option<Bytes> {
+    let JsonRpcMessage::Request(request) = message else { return None };
+    match (era?, &request.request) {
+        (Era::Envelopes, ClientRequest::InitializeRequest(initialize)) => {
+            let data = json!({
+                "supported": [ProtocolVersion::NO_INITIALIZE.as_str()],
+                "requested": initialize.params.protocol_version.as_str(),
+            });
+            Some(refusal_with(-32022, "Unsupported protocol version", Some(&request.id), Some(data)))
+        }
+        (Era::Handshake, other)
+            if other.get_meta().protocol_version().is_some_and(|version| version >= ProtocolVersion::NO_INITIALIZE) =>
+        {
+            Some(refusal(-32600, "This connection was opened with initialize", Some(&request.id)))
+        }
+        _ => None,
     }
 }
 
@@ -279,6 +313,11 @@ fn read(line: &[u8]) -> Read {
     let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line).trim_ascii();
     if line.is_empty() {
         return Read::Nothing;
+    }
+    if let Ok(message @ Message::Request { .. }) = message::read(line)
+        && let Ok(built) = message::build(line, &message)
+    {
+        return Read::Message(Box::new(built));
     }
     let Ok(value) = serde_json::from_slice::<Value>(line) else {
         return Read::Refused(refusal(-32700, "Parse error", None));
@@ -309,8 +348,16 @@ fn read(line: &[u8]) -> Read {
 
 /// An error of the transport's own, as one line.
 fn refusal(code: i64, message: &str, id: Option<&RequestId>) -> Bytes {
+    refusal_with(code, message, id, None)
+}
+
+fn refusal_with(code: i64, message: &str, id: Option<&RequestId>, data: Option<Value>) -> Bytes {
     let id = id.map_or(Value::Null, |id| id.clone().into_json_value());
-    format!("{}\n", json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": message } })).into()
+    let mut error = json!({ "code": code, "message": message });
+    if let (Some(data), Some(error)) = (data, error.as_object_mut()) {
+        error.insert("data".to_owned(), data);
+    }
+    format!("{}\n", json!({ "jsonrpc": "2.0", "id": id, "error": error })).into()
 }
 
 #[cfg(test)]

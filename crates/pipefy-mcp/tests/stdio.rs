@@ -4,7 +4,9 @@
 #[path = "support/child.rs"]
 mod child;
 
-use std::time::Duration;
+use std::io::Write as _;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 use child::{Server, call, initialize, request, run};
 use pipefy_sandbox::{DEFAULT_TOKEN, Sandbox, SandboxOptions};
@@ -25,11 +27,7 @@ impl Backend {
     }
 
     fn variables(&self) -> Vec<(&str, &str)> {
-        vec![
-            ("PIPEFY_BASE_URL", &self.url),
-            ("PIPEFY_ALLOW_INSECURE_URLS", "true"),
-            ("PIPEFY_TOKEN", DEFAULT_TOKEN),
-        ]
+        vec![("PIPEFY_BASE_URL", &self.url), ("PIPEFY_ALLOW_INSECURE_URLS", "true"), ("PIPEFY_TOKEN", DEFAULT_TOKEN)]
     }
 
     fn server(&self) -> Server {
@@ -106,7 +104,10 @@ fn a_handshake_in_an_unusual_order_works() {
     server.send(&json!({"jsonrpc": "2.0", "method": "no/such"}));
     server.send(&json!({"jsonrpc": "2.0", "id": 77, "result": {}}));
     for id in [json!(-1), json!(9_007_199_254_740_992_i64), json!("1"), json!("")] {
-        assert_eq!(server.ask(&request(id.clone(), "ping", json!({}))), json!({"jsonrpc": "2.0", "id": id, "result": {}}));
+        assert_eq!(
+            server.ask(&request(id.clone(), "ping", json!({}))),
+            json!({"jsonrpc": "2.0", "id": id, "result": {}})
+        );
     }
     let early = server.ask(&request(json!(1), "tools/list", json!({})));
     assert_eq!(early["error"]["code"], -32602);
@@ -140,7 +141,11 @@ fn methods_answer_as_the_contract_says() {
     }
     for (method, params, code) in [
         ("no/such", json!({}), -32601),
-        ("completion/complete", json!({"ref": {"type": "ref/prompt", "name": "x"}, "argument": {"name": "a", "value": "b"}}), -32601),
+        (
+            "completion/complete",
+            json!({"ref": {"type": "ref/prompt", "name": "x"}, "argument": {"name": "a", "value": "b"}}),
+            -32601,
+        ),
         ("resources/subscribe", json!({"uri": "x://y"}), -32601),
         ("prompts/get", json!({"name": "x"}), -32602),
         ("resources/read", json!({"uri": "x://y"}), -32602),
@@ -160,7 +165,10 @@ fn methods_answer_as_the_contract_says() {
     let no_params = server.ask(&json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call"}));
     assert_eq!(no_params["error"], json!({"code": -32602, "message": "Invalid request parameters", "data": ""}));
     let unknown = server.ask(&call(json!(1), "nope", json!({})));
-    assert_eq!(unknown["result"], json!({"content": [{"type": "text", "text": "Unknown tool: nope"}], "isError": true}));
+    assert_eq!(
+        unknown["result"],
+        json!({"content": [{"type": "text", "text": "Unknown tool: nope"}], "isError": true})
+    );
     let invalid = server.ask(&call(json!(1), "get_card", json!({"card_id": true})));
     assert_eq!(invalid["result"]["isError"], false);
     assert_eq!(text(&invalid)["error"]["code"], "INVALID_ARGUMENTS");
@@ -172,7 +180,9 @@ fn bad_lines_are_answered_and_change_nothing() {
     let backend = Backend::start();
     let mut server = backend.server();
     for before in [true, false] {
-        for (line, code) in [("{\"jsonrpc\":", -32700), ("Content-Length: 12", -32700), ("[]", -32602), ("{\"a\":1}", -32602)] {
+        for (line, code) in
+            [("{\"jsonrpc\":", -32700), ("Content-Length: 12", -32700), ("[]", -32602), ("{\"a\":1}", -32602)]
+        {
             server.write(line);
             let answer = server.receive();
             assert_eq!((&answer["error"]["code"], &answer["id"]), (&json!(code), &Value::Null), "{line}");
@@ -248,12 +258,99 @@ fn a_cancelled_call_is_dropped_and_not_answered() {
     post(&backend, "/_sandbox/faults", &delay);
     server.send(&call(json!(1), "list_organizations", json!({})));
     std::thread::sleep(Duration::from_millis(300));
-    server.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1, "reason": "x"}}));
+    server.send(
+        &json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1, "reason": "x"}}),
+    );
     assert_eq!(server.ask(&request(json!(2), "ping", json!({})))["id"], 2);
     assert_eq!(server.receive_within(Duration::from_millis(1500)), None);
     let (code, took, rest, errors) = server.end();
     assert_eq!((code, rest), (Some(0), Vec::new()), "{errors}");
     assert!(took < Duration::from_secs(1), "{took:?}");
+}
+
+/// Field report A25 and the rest of section 15: a form goes out while the call waits, and its answer comes back to it.
+#[test]
+fn a_form_is_asked_where_the_client_can_be_asked() {
+    let backend = Backend::start();
+    let start = |capabilities: Value| {
+        let mut server = backend.server();
+        let welcome = server.ask(&initialize(json!(0), "2025-06-18", capabilities));
+        assert!(welcome.get("result").is_some());
+        server
+    };
+    let create = call(json!(1), "create_card", json!({"pipe_id": pipe_with_form(&backend)}));
+    let mut server = start(json!({}));
+    let answer = server.ask(&create);
+    assert!(answer.get("method").is_none(), "{answer}");
+
+    let mut server = start(json!({"elicitation": {}}));
+    let form = server.ask(&create);
+    assert_eq!(form["method"], "elicitation/create", "{form}");
+    assert_eq!(form["params"]["mode"], "form");
+    assert_eq!(form["params"]["requestedSchema"]["type"], "object");
+    // Other calls go on meanwhile.
+    assert_eq!(server.ask(&request(json!(2), "ping", json!({})))["id"], 2);
+    server.send(&json!({"jsonrpc": "2.0", "id": form["id"], "result": {"action": "decline"}}));
+    let declined = server.receive();
+    assert_eq!((&declined["id"], &declined["result"]["isError"]), (&json!(1), &json!(false)));
+    assert_eq!(text(&declined)["success"], false);
+
+    let form = server.ask(&create);
+    server.send(&json!({"jsonrpc": "2.0", "id": form["id"], "result": {"action": "accept"}}));
+    let nonsense = server.receive();
+    assert_eq!(text(&nonsense)["success"], false, "{nonsense}");
+
+    let form = server.ask(&create);
+    assert_eq!(form["method"], "elicitation/create");
+    // Nobody can answer any more: the call goes on as without a form, and the end is not held up.
+    let (code, took, rest, errors) = server.end();
+    assert_eq!((code, rest.len()), (Some(0), 1), "{errors}");
+    assert!(took < Duration::from_secs(2), "{took:?}");
+}
+
+/// A pipe whose start form has fields.
+fn pipe_with_form(backend: &Backend) -> Value {
+    let found =
+        post(backend, "/graphql", &json!({"query": "{ organizations { pipes { id start_form_fields { id } } } }"}));
+    found["data"]["organizations"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|organization| organization["pipes"].as_array().unwrap())
+        .find(|pipe| pipe["start_form_fields"].as_array().is_some_and(|fields| !fields.is_empty()))
+        .map(|pipe| pipe["id"].clone())
+        .unwrap_or_else(|| panic!("no pipe has a form: {found}"))
+}
+
+/// Progress goes out under the caller's own token and only when there is one, before the answer.
+#[test]
+fn progress_comes_before_the_answer_and_only_when_asked_for() {
+    let backend = Backend::start();
+    let mut server = backend.server();
+    server.initialize("2025-06-18");
+    let found = post(&backend, "/graphql", &json!({"query": "{ organizations { pipes { id } } }"}));
+    let pipe = &found["data"]["organizations"][0]["pipes"][0]["id"];
+    let arguments = json!({"pipe_id": pipe, "all": true, "first": 1});
+    server.send(&request(
+        json!(1),
+        "tools/call",
+        json!({
+        "name": "get_cards", "arguments": arguments, "_meta": {"progressToken": "mine"}}),
+    ));
+    let mut reports = Vec::new();
+    let answer = loop {
+        let message = server.receive();
+        if message.get("id").is_some() {
+            break message;
+        }
+        assert_eq!(message["method"], "notifications/progress");
+        assert_eq!(message["params"]["progressToken"], "mine");
+        reports.push(message["params"]["progress"].as_f64().unwrap());
+    };
+    assert_eq!(answer["result"]["isError"], false, "{answer}");
+    assert!(!reports.is_empty() && reports.is_sorted(), "{reports:?}");
+    let quiet = server.ask(&call(json!(2), "get_cards", arguments));
+    assert_eq!(quiet["id"], 2);
 }
 
 #[cfg(unix)]
@@ -263,13 +360,82 @@ fn signals_end_the_server_promptly() {
     for signal in ["-TERM", "-INT"] {
         let mut server = backend.server();
         server.initialize("2025-06-18");
-        let start = std::time::Instant::now();
-        // Its input stays open: nobody but the signal ends it.
+        post(&backend, "/_sandbox/faults", &json!({"latency_ms": 8000}));
+        server.send(&call(json!(1), "list_organizations", json!({})));
+        std::thread::sleep(Duration::from_millis(100));
+        let start = Instant::now();
+        // A call is in flight and its input stays open: nobody but the signal ends it.
         let pid = server.child.id().to_string();
         assert!(std::process::Command::new("kill").args([signal, &pid]).status().unwrap().success());
         assert_eq!(server.child.wait().unwrap().code(), Some(0), "{signal}");
         assert!(start.elapsed() < Duration::from_secs(2), "{signal}");
     }
+}
+
+/// A call that outlives its client by more than five seconds is given up.
+#[test]
+fn the_end_of_input_waits_for_slow_calls_but_not_for_ever() {
+    let backend = Backend::start();
+    let mut server = backend.server();
+    server.initialize("2025-06-18");
+    post(&backend, "/_sandbox/faults", &json!({"latency_ms": 20000}));
+    server.send(&call(json!(1), "list_organizations", json!({})));
+    let (code, took, rest, errors) = server.end();
+    assert_eq!(code, Some(0), "{errors}");
+    assert!(rest.is_empty(), "{rest:?}");
+    assert!((Duration::from_secs(4)..Duration::from_secs(8)).contains(&took), "{took:?}");
+}
+
+#[test]
+fn a_client_that_reads_no_more_ends_the_server() {
+    let backend = Backend::start();
+    let (mut command, _home) = child::command(&[], &backend.variables());
+    let mut server = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    drop(server.stdout.take());
+    let mut input = server.stdin.take().unwrap();
+    for id in 1..=3 {
+        // Fails as soon as the server has noticed and gone.
+        let _gone = writeln!(input, "{}", request(json!(id), "ping", json!({})));
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    let start = Instant::now();
+    while server.try_wait().unwrap().is_none() {
+        assert!(start.elapsed() < Duration::from_secs(5), "still running");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Some clients connect the streams with sockets, some tests with files.
+#[cfg(unix)]
+#[test]
+fn streams_that_are_no_pipes_work() {
+    use std::io::{BufRead as _, BufReader, Seek as _};
+    use std::os::fd::OwnedFd;
+    use std::os::unix::net::UnixStream;
+    let backend = Backend::start();
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    let (mut command, _home) = child::command(&[], &backend.variables());
+    let output = Stdio::from(OwnedFd::from(theirs.try_clone().unwrap()));
+    let mut server =
+        command.stdin(Stdio::from(OwnedFd::from(theirs))).stdout(output).stderr(Stdio::null()).spawn().unwrap();
+    drop(command);
+    ours.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let mut lines = BufReader::new(ours.try_clone().unwrap()).lines();
+    for message in [initialize(json!(1), "2025-06-18", json!({})), call(json!(2), "list_organizations", json!({}))] {
+        writeln!(&ours, "{message}").unwrap();
+        let answer: Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
+        assert_eq!((&answer["id"], answer.get("result").is_some()), (&message["id"], true), "{answer}");
+    }
+    ours.shutdown(std::net::Shutdown::Write).unwrap();
+    assert_eq!(server.wait().unwrap().code(), Some(0));
+
+    let mut file = tempfile::tempfile().unwrap();
+    writeln!(file, "{}", request(json!(1), "ping", json!({}))).unwrap();
+    file.rewind().unwrap();
+    let (mut command, _home) = child::command(&[], &backend.variables());
+    let output = command.stdin(file).stderr(Stdio::null()).output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n");
 }
 
 #[test]
@@ -367,14 +533,31 @@ fn a_connection_without_handshake_is_served_by_its_envelopes() {
     let state = json!({"name": "list_organizations", "requestState": "x", "_meta": meta});
     let refused = server.ask(&request(json!(5), "tools/call", state));
     assert_eq!(refused["error"]["data"], json!({"reason": "invalid_request_state"}));
+    let crossing = server.ask(&initialize(json!(6), "2025-11-25", json!({})));
+    assert_eq!(crossing["error"]["code"], -32022);
+    assert_eq!(crossing["error"]["data"], json!({"supported": ["2026-07-28"], "requested": "2025-11-25"}));
+    // A subscription stays open, and must not hold up the end.
+    server.send(&request(
+        json!(7),
+        "subscriptions/listen",
+        json!({"_meta": meta, "notifications": {"toolsListChanged": true}}),
+    ));
+    let acknowledged = server.receive();
+    assert_eq!(acknowledged["method"], "notifications/subscriptions/acknowledged", "{acknowledged}");
     let (code, took, ..) = server.end();
     assert_eq!(code, Some(0));
     assert!(took < Duration::from_secs(1), "{took:?}");
+
+    let mut server = backend.server();
+    server.initialize("2025-11-25");
+    let crossing = server.ask(&request(json!(1), "tools/list", json!({"_meta": meta})));
+    assert_eq!(crossing["error"]["code"], -32600);
+    assert_eq!(server.ask(&request(json!(2), "ping", json!({})))["result"], json!({}));
 }
 
 /// One request to the sandbox, past the server.
 fn post(backend: &Backend, path: &str, body: &Value) -> Value {
-    use std::io::{Read as _, Write as _};
+    use std::io::Read as _;
     let address = backend.url.strip_prefix("http://").unwrap();
     let mut stream = std::net::TcpStream::connect(address).unwrap();
     let body = body.to_string();

@@ -2,8 +2,9 @@
 //! (`spec/mcp-server.md` section 9). Filters only ever narrow.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use bytes::Bytes;
 use pipefy_tools::{Class, Domain, Op, Persona, Tool};
 use rmcp::model::{JsonObject, MetaObject, ToolAnnotations};
 use serde_json::Value;
@@ -109,6 +110,8 @@ pub struct Exposure {
     /// The power profile's catalogue, sorted by name; empty without it.
     hidden: Vec<&'static Tool>,
     withheld: usize,
+    /// The list as JSON for the older and the newer revisions; written when first asked for.
+    prepared: [OnceLock<Bytes>; 2],
 }
 
 impl Exposure {
@@ -143,7 +146,13 @@ impl Exposure {
                 (name, (index, *entry))
             })
             .collect();
-        Self { listed: entries.into_iter().map(|(_, listed)| listed).collect(), by_name, hidden, withheld }
+        Self {
+            listed: entries.into_iter().map(|(_, listed)| listed).collect(),
+            by_name,
+            hidden,
+            withheld,
+            prepared: Default::default(),
+        }
     }
 
     /// What `tools/list` gives, in registration order.
@@ -164,6 +173,12 @@ impl Exposure {
     /// The tools that the power profile finds and runs, sorted by name.
     pub fn hidden(&self) -> &[&'static Tool] {
         &self.hidden
+    }
+
+    /// Keeps the list as JSON, for the newer or the older revisions.
+    pub(crate) fn prepared(&self, newer: bool) -> &OnceLock<Bytes> {
+        let [older, latest] = &self.prepared;
+        if newer { latest } else { older }
     }
 
     /// How many tools the hosted floor and read-only mode withhold.
@@ -241,10 +256,7 @@ mod tests {
             assert_eq!(Selection::parse(Some(power)), Ok(Selection::Power), "{power}");
         }
         let both = Selection::parse(Some(" Workflow ,operator")).unwrap();
-        assert_eq!(
-            both,
-            Selection::Only { domains: [Domain::Workflow].into(), personas: [Persona::Operator].into() }
-        );
+        assert_eq!(both, Selection::Only { domains: [Domain::Workflow].into(), personas: [Persona::Operator].into() });
         let error = Selection::parse(Some("power,typo,workflow,Oops")).unwrap_err();
         assert_eq!(error, UnknownToolset(vec!["typo".to_owned(), "oops".to_owned()]));
         let text = error.to_string();
@@ -283,6 +295,23 @@ mod tests {
                 let shown = Exposure::new(&Selection::parse(Some(name)).unwrap(), hosted, false);
                 let shown: BTreeSet<String> = names(&shown).into_iter().collect();
                 assert_eq!(shown, wanted, "{name}, hosted: {hosted}");
+            }
+        }
+    }
+
+    /// Section 21, once the whole catalogue is there.
+    #[test]
+    fn the_counts_are_those_of_the_contract() {
+        let toolsets = contract("toolsets.json");
+        let all = contract("tools.json").as_array().unwrap().len();
+        if super::super::catalogue().tools().len() < all {
+            return;
+        }
+        for (profile, hosted) in [("local", false), ("remote", true)] {
+            for (name, count) in toolsets["counts"][profile].as_object().unwrap() {
+                let name = if name == "(unset)" { "" } else { name };
+                let shown = Exposure::new(&Selection::parse(Some(name)).unwrap(), hosted, false);
+                assert_eq!(shown.listed().len() as u64, count.as_u64().unwrap(), "{profile} {name}");
             }
         }
     }

@@ -36,7 +36,9 @@ pub(super) fn description(meta: MetaTool) -> &'static str {
         MetaTool::GetToolCategories => "Lists the domains of the catalogue with the names of their tools.",
         MetaTool::SearchTools => "Finds tools by words in their names and descriptions, best first, at most 25.",
         MetaTool::DescribeTool => "Gives one tool's full description and the schema of its arguments.",
-        MetaTool::ExecuteTool => "Runs a tool of the catalogue; the result is that tool's own. See describe_tool for its arguments.",
+        MetaTool::ExecuteTool => {
+            "Runs a tool of the catalogue; the result is that tool's own. See describe_tool for its arguments."
+        }
     }
 }
 
@@ -113,12 +115,8 @@ pub(crate) fn categories(exposure: &Exposure) -> Outcome {
 /// The tools that match any word of `keyword`: a word in the name counts three, in the description or keywords one.
 pub(crate) fn search(exposure: &Exposure, keyword: &str) -> Outcome {
     let words: Vec<String> = keyword.to_lowercase().split_whitespace().map(str::to_owned).collect();
-    let mut found: Vec<(usize, &Tool)> = exposure
-        .hidden()
-        .iter()
-        .map(|tool| (score(tool, &words), *tool))
-        .filter(|(score, _)| *score > 0)
-        .collect();
+    let mut found: Vec<(usize, &Tool)> =
+        exposure.hidden().iter().map(|tool| (score(tool, &words), *tool)).filter(|(score, _)| *score > 0).collect();
     // The catalogue is sorted by name and the sort is stable, so equals stay in name order.
     found.sort_by_key(|(score, _)| std::cmp::Reverse(*score));
     found.truncate(FOUND_AT_MOST);
@@ -140,10 +138,7 @@ fn score(tool: &Tool, words: &[String]) -> usize {
     let in_text = |word: &str| {
         description.contains(word) || tool.op().keywords.iter().any(|keyword| keyword.to_lowercase().contains(word))
     };
-    words
-        .iter()
-        .map(|word| 3 * usize::from(tool.name().contains(word.as_str())) + usize::from(in_text(word)))
-        .sum()
+    words.iter().map(|word| 3 * usize::from(tool.name().contains(word.as_str())) + usize::from(in_text(word))).sum()
 }
 
 /// One tool in full.
@@ -173,7 +168,9 @@ const fn domain_description(domain: Domain) -> &'static str {
         }
         Domain::Database => "Database tables with their fields, records, record files and table relations.",
         Domain::Interfaces => "Portals, pages, elements, sub-portals and HTML interfaces.",
-        Domain::Automation => "If/then rules and AI automations, with their logs, metrics, usage figures and job exports.",
+        Domain::Automation => {
+            "If/then rules and AI automations, with their logs, metrics, usage figures and job exports."
+        }
         Domain::Intelligence => {
             "AI agents, LLM providers, knowledge bases, available models, and AI usage and credits."
         }

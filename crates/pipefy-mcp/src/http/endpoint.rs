@@ -52,6 +52,7 @@ pub(super) struct Rules {
     pub(super) stateless: bool,
     pub(super) json_response: bool,
     pub(super) max_body: usize,
+    pub(super) fast_path: bool,
     pub(super) disconnect_grace: Duration,
 }
 
@@ -126,19 +127,28 @@ impl<S: Served> Endpoint<S> {
         }
         let format = self.post_format(&request.parts.headers)?;
         let message = read(&request.body, code::INVALID_PARAMS)?;
-        let Message::Request { id, method, .. } = &message else { return Ok(reply::accepted()) };
-        let typed = message::build(&request.body, &message).map_err(|error| unreadable(error, code::INVALID_PARAMS))?;
-        let mut version = request
-            .parts
+        let Message::Request { id, method, params } = &message else { return Ok(reply::accepted()) };
+        let mut parts = request.parts;
+        let mut version = parts
             .headers
             .get(PROTOCOL_VERSION)
             .and_then(|value| handshake_version(value.to_str().ok()?))
             .unwrap_or(ProtocolVersion::V_2025_03_26);
+        if let Some(response) = self.ready(id, method, *params, &version, &parts, format) {
+            return Ok(response);
+        }
+        if method == "tools/call" && format == Format::Json {
+            match self.call(id, *params, &version, parts).await {
+                Ok(response) => return Ok(response),
+                Err(unused) => parts = unused,
+            }
+        }
+        let typed = message::build(&request.body, &message).map_err(|error| unreadable(error, code::INVALID_PARAMS))?;
         if method == "initialize" {
             let Some(asked) = asked_version(&typed) else { return Ok(invalid_initialize(id)) };
             version = handshake_version(asked.as_str()).unwrap_or(ProtocolVersion::V_2025_11_25);
         }
-        let exchange = self.serve_alone(typed, id, version, request.parts);
+        let exchange = self.serve_alone(typed, id, version, parts);
         Ok(exchange.respond(format, Era::Handshake).await)
     }
 
@@ -250,7 +260,9 @@ impl<S: Served> Endpoint<S> {
         let exchange = Exchange { stream, guard: None };
         match service.await {
             Ok(service) => {
-                slot.open(id.clone(), inbox, routes, stop, Box::new(service));
+                let info = service.peer().peer_info();
+                let version = info.map_or(ProtocolVersion::V_2025_03_26, |info| info.protocol_version.clone());
+                slot.open(id.clone(), inbox, routes, stop, version, Box::new(service));
                 tracing::info!(session = %id, open = self.sessions.count(), "session created");
                 let mut response = exchange.respond(format, Era::Handshake).await;
                 response.headers_mut().insert(SESSION_ID, sealed);
@@ -301,6 +313,11 @@ impl<S: Served> Endpoint<S> {
     async fn post(self: &Arc<Self>, session: &Arc<Session>, request: Checked) -> Result<Response<Body>, Refusal> {
         let format = self.post_format(&request.parts.headers)?;
         let message = read(&request.body, code::INVALID_PARAMS)?;
+        if let Message::Request { id, method, params } = &message
+            && let Some(response) = self.ready(id, method, *params, &session.version, &request.parts, format)
+        {
+            return Ok(response);
+        }
         let mut typed = message::build(&request.body, &message).map_err(|error| unreadable(error, code::INVALID_PARAMS))?;
         let Message::Request { id, method, .. } = message else {
             let cancelled = cancelled_request(&typed);

@@ -6,7 +6,7 @@
 //!   router   /mcp   /mcp/ -> 307   /healthz   /readyz   else 404
 //!    endpoint  bearer > body cap > Host, Origin > sealed session id > method, Accept, content type, JSON, shape
 //!     sessions (handshake era)   |   one request alone (stateless, and 2026-07-28: exchange_era)
-//!      channel   rmcp's service loop, over our own transport
+//!      direct    calls and lists that need no loop   |   channel   rmcp's service loop, over our own transport
 //! ```
 //!
 //! The protocol's types, negotiation and service loop are rmcp's. Its HTTP service is not used: nearly every row of the status
@@ -18,6 +18,7 @@
 
 mod bearer;
 mod channel;
+mod direct;
 mod endpoint;
 mod exchange_era;
 mod listen;
@@ -37,9 +38,12 @@ use axum::body::Body;
 use http::header::{HOST, LOCATION};
 use http::request::Parts;
 use http::{HeaderValue, Response, StatusCode};
+use bytes::Bytes;
 use pipefy::settings::{HostList, McpSettings, ResourceServerSettings};
 use rmcp::ServerHandler;
+use rmcp::model::ProtocolVersion;
 use secrecy::SecretString;
+use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 pub use bearer::{Authenticator, Inbound, Rejection};
@@ -72,6 +76,47 @@ pub trait Served: Send + Sync + 'static {
 
     /// Whether this tool only reads, so that its call may be cancelled when nobody waits for the answer any more.
     fn is_read(&self, tool: &str) -> bool;
+
+    /// Whether [`Served::call`] is there. Without it every call goes through a handler.
+    const CALLS: bool = false;
+
+    /// One `tools/call` without a handler around it: the same work and the same result.
+    fn call(&self, call: LoneCall<'_>) -> impl Future<Output = Called> + Send {
+        let _ = call;
+        std::future::ready(Called { text: String::new(), is_object: false, is_error: true })
+    }
+
+    /// The result of `tools/list` for this request in a handshake revision, as JSON; `None` to ask the handler.
+    fn tools(&self, request: &Parts, version: &ProtocolVersion) -> Option<Bytes> {
+        let _ = (request, version);
+        None
+    }
+}
+
+/// A `tools/call` that came alone and is answered with one JSON body: nobody can be asked, and nobody hears of progress.
+#[derive(Debug)]
+pub struct LoneCall<'a> {
+    /// The message's id, as text.
+    pub id: &'a str,
+    /// The tool.
+    pub name: &'a str,
+    /// Its arguments, as sent.
+    pub arguments: Map<String, Value>,
+    /// The HTTP request that carried the message.
+    pub request: &'a Parts,
+    /// Fires when nobody waits for the answer any more.
+    pub cancel: CancellationToken,
+}
+
+/// What a call gave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Called {
+    /// The text content.
+    pub text: String,
+    /// Whether the text is a JSON object, which is then the structured content as well.
+    pub is_object: bool,
+    /// Whether the call did not run.
+    pub is_error: bool,
 }
 
 /// How the server listens and what it accepts.
@@ -173,6 +218,7 @@ impl App {
                 stateless: options.stateless,
                 json_response: options.json_response,
                 max_body: MAX_BODY,
+                fast_path: options.fast_path,
                 disconnect_grace: options.disconnect_grace,
             },
             seal: Seal::new(options.session_key.as_ref()),

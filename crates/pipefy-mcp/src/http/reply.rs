@@ -143,7 +143,11 @@ fn json(status: StatusCode, message: &ServerJsonRpcMessage) -> Response<Body> {
 
 /// A JSON response whose body is ready.
 pub(crate) fn json_bytes(status: StatusCode, body: impl Into<Bytes>) -> Response<Body> {
-    let mut response = Response::new(Body::from(body.into()));
+    json_body(status, Body::from(body.into()))
+}
+
+pub(crate) fn json_body(status: StatusCode, body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
@@ -168,7 +172,7 @@ fn frame(message: &ServerJsonRpcMessage) -> Bytes {
     bytes.into()
 }
 
-fn events(body: Body) -> Response<Body> {
+pub(crate) fn events(body: Body) -> Response<Body> {
     let mut response = Response::new(body);
     let headers: &mut HeaderMap = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use http::StatusCode;
-use rmcp::model::ClientJsonRpcMessage;
+use rmcp::model::{ClientJsonRpcMessage, ProtocolVersion};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -35,6 +35,8 @@ pub(crate) struct Session {
     pub(crate) inbox: mpsc::Sender<ClientJsonRpcMessage>,
     /// Where its answers go.
     pub(crate) routes: Arc<Routes>,
+    /// The revision that was agreed on.
+    pub(crate) version: ProtocolVersion,
     /// Ends the service loop and the calls in it.
     pub(crate) stop: CancellationToken,
     /// Milliseconds after [`Sessions::start`].
@@ -229,11 +231,12 @@ impl Slot {
         inbox: mpsc::Sender<ClientJsonRpcMessage>,
         routes: Arc<Routes>,
         stop: CancellationToken,
+        version: ProtocolVersion,
         service: Box<dyn Send + Sync>,
     ) -> Arc<Session> {
         let sessions = self.sessions.clone();
         let last_seen = AtomicU64::new(sessions.now());
-        let session = Arc::new(Session { id: id.clone(), inbox, routes, stop, last_seen, _service: service });
+        let session = Arc::new(Session { id: id.clone(), inbox, routes, version, stop, last_seen, _service: service });
         if let Some(owner) = self.owner.take() {
             sessions.lock().by_id.insert(id, (session.clone(), owner));
         }

@@ -36,8 +36,7 @@ pub(crate) fn command(arguments: &[&str], variables: &[(&str, &str)]) -> (Comman
 /// Runs to the end with this input.
 pub(crate) fn run(arguments: &[&str], variables: &[(&str, &str)], input: &[u8]) -> (Output, Duration) {
     let (mut command, _home) = command(arguments, variables);
-    let mut child =
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     let input = input.to_vec();
     let writer = std::thread::spawn(move || {
@@ -51,8 +50,7 @@ pub(crate) fn run(arguments: &[&str], variables: &[(&str, &str)], input: &[u8]) 
 impl Server {
     pub(crate) fn start(arguments: &[&str], variables: &[(&str, &str)]) -> Self {
         let (mut command, home) = command(arguments, variables);
-        let mut child =
-            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let output = child.stdout.take().unwrap();
         let (send, lines) = channel();
         std::thread::spawn(move || {
@@ -119,8 +117,12 @@ impl Drop for Server {
 }
 
 pub(crate) fn initialize(id: Value, version: &str, capabilities: Value) -> Value {
-    request(id, "initialize", json!({"protocolVersion": version, "capabilities": capabilities,
-            "clientInfo": {"name": "test", "version": "1"}}))
+    request(
+        id,
+        "initialize",
+        json!({"protocolVersion": version, "capabilities": capabilities,
+            "clientInfo": {"name": "test", "version": "1"}}),
+    )
 }
 
 pub(crate) fn request(id: Value, method: &str, params: Value) -> Value {

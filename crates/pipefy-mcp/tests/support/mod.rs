@@ -32,9 +32,7 @@ impl Backend {
         let bearers = Arc::<Mutex<Vec<String>>>::default();
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let app = Router::new()
-            .route("/graphql", post(answer))
-            .with_state(Answer { bearers: bearers.clone(), delay });
+        let app = Router::new().route("/graphql", post(answer)).with_state(Answer { bearers: bearers.clone(), delay });
         tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
         Self { url, bearers }
     }

@@ -1,0 +1,47 @@
+//! What the HTTP edge may ask of the runtime without a service loop: one call, and the list of tools as prepared JSON.
+
+use bytes::Bytes;
+use http::request::Parts;
+use pipefy_tools::Payload;
+use rmcp::model::ProtocolVersion;
+use serde_json::Value;
+
+use crate::dispatch::{Invocation, dispatch};
+use crate::handler;
+use crate::http::{Called, LoneCall};
+use crate::runtime::McpRuntime;
+
+impl McpRuntime {
+    /// One call that comes alone: the dispatch that the handler uses, with nobody to ask and nobody to report to.
+    pub(crate) async fn lone_call(&self, call: LoneCall<'_>) -> Called {
+        let invocation = Invocation {
+            id: call.id,
+            name: call.name,
+            arguments: call.arguments,
+            request: Some(call.request),
+            ask: None,
+            progress: None,
+            cancel: call.cancel,
+        };
+        let reply = dispatch(self, self.exposure(Some(call.request)), invocation).await;
+        let text = reply.text();
+        let is_object = match &reply.payload {
+            Payload::Value(value) => value.is_object(),
+            Payload::Data(_) => text.starts_with('{'),
+        };
+        Called { text, is_object, is_error: reply.is_error }
+    }
+
+    /// The result of `tools/list` in the handshake revisions: one text for the newer, one for the older ones.
+    pub(crate) fn prepared_list(&self, request: &Parts, version: &ProtocolVersion) -> Option<Bytes> {
+        let newer = version.as_str() >= ProtocolVersion::V_2025_06_18.as_str();
+        let exposure = self.exposure(Some(request));
+        let bytes = exposure.prepared(newer).get_or_init(|| {
+            let mut list = handler::list(exposure, newer);
+            // These revisions do not have it.
+            list.result_type = None;
+            serde_json::to_vec(&list).unwrap_or_else(|_| Value::Null.to_string().into()).into()
+        });
+        Some(bytes.clone())
+    }
+}
