@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use futures_util::future::BoxFuture;
-use pipefy_tools::{Outcome, dig};
+use pipefy_tools::{Outcome, ToolError, dig};
 use serde_json::{Map, Value, json};
 
 use crate::failure::Failure;
@@ -127,7 +127,14 @@ pub(crate) fn audit<'a>(flow: &'a Flow<'a>, mut args: Args) -> Work<'a> {
 /// `graphql exec`: the data; with errors, the errors alone and exit code 1.
 pub(crate) fn graphql<'a>(flow: &'a Flow<'a>, args: Args) -> Work<'a> {
     Box::pin(async move {
-        let outcome = flow.call("execute_graphql", args).await?;
+        let outcome = match flow.call("execute_graphql", args).await {
+            Err(Failure::Tool(error)) if has_errors(&error) => {
+                let errors = error.source.as_deref().map(pipefy::Error::graphql_errors).unwrap_or_default();
+                let raw: Vec<Value> = errors.iter().map(|error| error.raw.clone()).collect();
+                return Ok(Shown::value(json!({ "errors": raw })).code(1));
+            }
+            other => other?,
+        };
         let value = outcome.body.into_value();
         let errors = value.get("errors").and_then(Value::as_array).is_some_and(|errors| !errors.is_empty());
         let failed = errors || value.get("error").is_some();
@@ -139,6 +146,10 @@ pub(crate) fn graphql<'a>(flow: &'a Flow<'a>, args: Args) -> Work<'a> {
             (_, value) => Shown::value(value).code(u8::from(failed)),
         })
     })
+}
+
+fn has_errors(error: &ToolError) -> bool {
+    matches!(error.source.as_deref(), Some(pipefy::Error::Graphql { errors, .. }) if !errors.is_empty())
 }
 
 /// Lists as the reference shows AI automations: the page beside the data.

@@ -68,15 +68,16 @@ pub(crate) fn call<'a>(start: &'a Start, mut args: Map<String, Value>) -> BoxFut
             Some(Value::Object(arguments)) => arguments,
             _ => Map::new(),
         };
+        let yes = args.get("yes") == Some(&Value::Bool(true));
         let loaded = start.settings()?;
         let dry = arguments.get("dry_run") == Some(&Value::Bool(true));
         let approved = match tool.op().class {
             Class::Destructive if !dry => {
                 let what = format!("run {} with {}", tool.name(), Value::Object(arguments.clone()));
-                prompt::confirm(&start.terminal, &what, start.yes).await?;
+                prompt::confirm(&start.terminal, &what, yes).await?;
                 Approved::Yes
             }
-            Class::ByInput if !start.yes => Approved::No,
+            Class::ByInput if !yes => Approved::No,
             _ => Approved::Yes,
         };
         start

@@ -78,10 +78,10 @@ pub(super) static CONDITIONS: &[Command] = &[
         object("--extra", "extra_input", "Further attributes"),
     ]),
     Command::new("field-condition update", "update_field_condition", "Change a field condition").takes(&[
-        id("field_condition_id", "Field condition id"),
+        id("condition_id", "Field condition id"),
         object("--extra", "extra_input", "What to change").required(),
     ]),
     Command::new("field-condition delete", "delete_field_condition", "Delete a field condition for good")
-        .takes(&[id("field_condition_id", "Field condition id")])
-        .deletes(|given| named("field condition", "field_condition_id", given)),
+        .takes(&[id("condition_id", "Field condition id")])
+        .deletes(|given| named("field condition", "condition_id", given)),
 ];

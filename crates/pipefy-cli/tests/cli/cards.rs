@@ -94,7 +94,13 @@ fn a_list_is_read_to_its_end_with_all() {
 #[test]
 fn a_card_that_is_not_there_is_a_failure_with_advice() {
     let rig = Rig::new();
-    transcript!(rig.run(&["card", "get", "999999999"]), @"");
+    transcript!(rig.run(&["card", "get", "999999999"]), @"
+    exit code: 1
+    ----- stdout
+    ----- stderr
+    Card not found (ID: 999999999). Find the right one with `pipefy card find` or `pipefy card list`.
+    Pipefy said: Card not found with id: 999999999 (RESOURCE_NOT_FOUND)
+    ");
 }
 
 #[test]

@@ -6,7 +6,12 @@ use crate::transcript;
 #[test]
 fn without_a_credential_the_arguments_are_judged_first() {
     let rig = Rig::bare();
-    transcript!(rig.run(&["org", "list"]), @"");
+    transcript!(rig.run(&["org", "list"]), @"
+    exit code: 2
+    ----- stdout
+    ----- stderr
+    Missing Pipefy authentication. Set PIPEFY_TOKEN, or PIPEFY_SERVICE_ACCOUNT_CLIENT_ID and PIPEFY_SERVICE_ACCOUNT_CLIENT_SECRET (PIPEFY_SERVICE_ACCOUNT_*), or sign in with `pipefy auth login`. See docs/cli/auth.md, or try without an account: pipefy --sandbox org list
+    ");
     let run = rig.run(&["card", "list", "--pipe", "1", "--search", "[]"]);
     assert_eq!(run.code, Some(2));
     assert!(run.stderr.contains("--search must be a JSON object"), "{run}");
@@ -42,7 +47,14 @@ fn broken_settings_stop_commands_but_neither_help_nor_usage() {
         command.env("PIPEFY_BASE_URL", "nonsense").env("PIPEFY_ORG_ID", "twelve");
         rig.finished(command.output().unwrap())
     };
-    transcript!(run(&["org", "list"]), @"");
+    transcript!(run(&["org", "list"]), @r"
+    exit code: 2
+    ----- stdout
+    ----- stderr
+    invalid settings:
+      PIPEFY_BASE_URL (environment): base_url must include a scheme, as in https://host; it should match pattern ^https?://\S+$
+      PIPEFY_ORG_ID (environment): org_id must be ASCII digits only
+    ");
     for line in [&["--help"][..], &["card", "--help"], &["card", "get", "--help"], &["--version"], &["tools", "list"]] {
         let run = run(line);
         assert_eq!(run.code, Some(0), "{line:?}\n{run}");
@@ -51,9 +63,9 @@ fn broken_settings_stop_commands_but_neither_help_nor_usage() {
     let group = run(&["card"]);
     assert_eq!(group.code, Some(2));
     assert!(group.stdout.contains("Usage: pipefy card") && group.stderr.is_empty(), "{group}");
-    let typo = run(&["card", "gte", "1"]);
+    let typo = run(&["card", "lst"]);
     assert_eq!(typo.code, Some(2));
-    assert!(typo.stderr.contains("'get'"), "{typo}");
+    assert!(typo.stderr.contains("'list'"), "{typo}");
 }
 
 #[test]
@@ -71,7 +83,12 @@ fn a_closed_pipe_ends_quietly() {
 fn a_question_without_a_terminal_is_refused_before_anything_is_sent() {
     // No credential is set: the refusal comes first.
     let rig = Rig::bare();
-    transcript!(rig.run_with(&["card", "delete", "5"], "y\n"), @"");
+    transcript!(rig.run_with(&["card", "delete", "5"], "y\n"), @"
+    exit code: 2
+    ----- stdout
+    ----- stderr
+    This would permanently delete card 5, and nobody can be asked: standard input is no terminal. Nothing was sent. Repeat the command with --yes to confirm.
+    ");
 }
 
 #[test]

@@ -39,7 +39,16 @@ fn usage_errors_say_what_is_wrong() {
         assert_eq!(run.code, Some(2), "{line:?}\n{run}");
         assert!(run.stderr.contains(wanted) && run.stdout.is_empty(), "{line:?}\n{run}");
     }
-    transcript!(rig.run(&["card", "list", "--pipe", "1", "--search", "{\"title\": }"]), @"");
+    transcript!(rig.run(&["card", "list", "--pipe", "1", "--search", "{\"title\": }"]), @"
+    exit code: 2
+    ----- stdout
+    ----- stderr
+    error: --search is not valid JSON: expected value at line 1 column 11
+
+    Usage: pipefy card list [OPTIONS] --pipe <TEXT>
+
+    For more information, try '--help'.
+    ");
 }
 
 #[test]
@@ -70,7 +79,25 @@ fn an_id_may_start_with_a_hyphen_and_never_confirms() {
 
 #[test]
 fn help_of_a_command_shows_its_options() {
-    transcript!(Rig::bare().run(&["card", "delete", "--help"]), @"");
+    transcript!(Rig::bare().run(&["card", "delete", "--help"]), @"
+    exit code: 0
+    ----- stdout
+    Delete a card for good
+
+    Usage: pipefy card delete [OPTIONS] <CARD_ID>
+
+    Arguments:
+      <CARD_ID>  Card id
+
+    Options:
+          --help     Show this help
+      -j, --json     Print JSON, for programs
+      -y, --yes      Do it without asking
+          --dry-run  Show what would be sent and send nothing
+          --verify   Read the change back
+          --debug    Show codes and the correlation id in errors
+    ----- stderr
+    ");
 }
 
 #[test]
