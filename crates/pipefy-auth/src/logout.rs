@@ -1,14 +1,13 @@
 //! Signing out: the session ends at the issuer and in the keychain, and what was not done is said.
 
+use secrecy::ExposeSecret;
 use serde_json::Value;
 
 use crate::discovery::Issuer;
-use crate::error::RefreshError;
 use crate::grant::GRANT_LIMIT;
 use crate::refresh::SessionKeeper;
 use crate::session::StoredSession;
 use crate::store::{Entry, StoreError};
-use secrecy::ExposeSecret;
 
 /// What became of the refresh token at the issuer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -147,25 +146,5 @@ impl SessionKeeper {
                 Err(code.map_or(format!("HTTP {status}"), |code| format!("HTTP {status}, {code}")))
             }
         }
-    }
-
-    /// Whether this keeper speaks for `issuer` and `client_id`.
-    pub fn is_for(&self, issuer: &str, client_id: &str) -> bool {
-        self.issuer().trim_end_matches('/') == issuer.trim_end_matches('/') && self.client_id() == client_id
-    }
-
-    /// Stores the session of a login. Takes the refresh lock, so that a refresh under way cannot overwrite it.
-    ///
-    /// # Errors
-    /// [`StoreError`].
-    pub async fn keep(&self, session: &StoredSession) -> Result<(), StoreError> {
-        let _lock = match self.lock().await {
-            Ok(lock) => Some(lock),
-            Err(RefreshError { message, .. }) => {
-                tracing::warn!("storing the session without the refresh lock: {message}");
-                None
-            }
-        };
-        self.keychain().store(session).await
     }
 }

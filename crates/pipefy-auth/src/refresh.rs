@@ -18,7 +18,7 @@ use crate::grant::{self, Carrier, Expect, GrantError};
 use crate::http::AuthHttp;
 use crate::lock::{LOCK_LIMIT, RefreshLock};
 use crate::session::{LEEWAY_SECONDS, StoredSession, now};
-use crate::store::Keychain;
+use crate::store::{Keychain, StoreError};
 
 /// A session read from the keychain is used this long before the keychain is asked again whether another process has
 /// renewed or removed it.
@@ -82,14 +82,6 @@ impl SessionKeeper {
         self.policy
     }
 
-    pub(crate) fn issuer(&self) -> &str {
-        &self.issuer
-    }
-
-    pub(crate) fn client_id(&self) -> &str {
-        &self.client_id
-    }
-
     /// Takes the cross-process lock.
     pub(crate) async fn lock(&self) -> Result<RefreshLock, RefreshError> {
         let Some(dir) = &self.lock_dir else {
@@ -127,6 +119,21 @@ impl SessionKeeper {
             RefreshError::new(format!("the renewed session could not be stored ({}): {error}", self.keychain.name()))
         })?;
         Ok(Some(renewed))
+    }
+
+    /// Stores the session of a login. Takes the refresh lock, so that a refresh under way cannot overwrite it.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn keep(&self, session: &StoredSession) -> Result<(), StoreError> {
+        let _lock = match self.lock().await {
+            Ok(lock) => Some(lock),
+            Err(RefreshError { message, .. }) => {
+                tracing::warn!("storing the session without the refresh lock: {message}");
+                None
+            }
+        };
+        self.keychain.store(session).await
     }
 
     async fn load(&self) -> Result<Option<StoredSession>, RefreshError> {

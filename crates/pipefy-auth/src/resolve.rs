@@ -11,7 +11,7 @@ use crate::error::AuthError;
 use crate::http::AuthHttp;
 use crate::refresh::{SessionKeeper, SessionSource};
 use crate::service_account::{ServiceAccount, SharedServiceAccount};
-use crate::store::Entry;
+use crate::store::{Entry, StoreError};
 
 /// The method that won, by the name scripts know it by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -133,12 +133,9 @@ pub fn resolve_credential(
         return Ok(ResolvedAuth::ServiceAccount(account));
     }
     let (session, note) = match keeper(settings) {
-        None => (None, None),
-        Some(Err(error)) => (None, Some(error)),
-        Some(Ok(keeper)) => match keeper.keychain().read_blocking() {
-            Ok(entry) => stored_session(settings, &keeper, &entry),
-            Err(error) => (None, Some(format!("The keychain could not be read: {error}."))),
-        },
+        Ok(Some(keeper)) => stored_session(settings, &keeper, keeper.keychain().read_blocking()),
+        Ok(None) => (None, None),
+        Err(note) => (None, Some(note)),
     };
     session.map(ResolvedAuth::StoredSession).ok_or(AuthError::NoCredentials { login: LOGIN, note })
 }
@@ -165,23 +162,19 @@ pub async fn detect(settings: &AuthSettings, explicit_token: Option<SecretString
     methods.extend(static_token(settings, explicit_token)?.map(ResolvedAuth::StaticToken));
     methods.extend(service_account(settings).map(ResolvedAuth::ServiceAccount));
     let (session, note) = match keeper(settings) {
-        None => (None, None),
-        Some(Err(error)) => (None, Some(error)),
-        Some(Ok(keeper)) => match keeper.keychain().read().await {
-            Ok(entry) => stored_session(settings, &keeper, &entry),
-            Err(error) => (None, Some(format!("The keychain could not be read: {error}."))),
-        },
+        Ok(Some(keeper)) => stored_session(settings, &keeper, keeper.keychain().read().await),
+        Ok(None) => (None, None),
+        Err(note) => (None, Some(note)),
     };
     methods.extend(session.map(ResolvedAuth::StoredSession));
     Ok(Detected { methods, note })
 }
 
 /// The keeper of stored sessions; nothing when they are disabled.
-fn keeper(settings: &AuthSettings) -> Option<Result<SessionKeeper, String>> {
+fn keeper(settings: &AuthSettings) -> Result<Option<SessionKeeper>, String> {
     match SessionKeeper::open(settings, AuthHttp::new()) {
-        Err(AuthError::StoredSessionDisabled) => None,
-        Err(error) => Some(Err(error.to_string())),
-        Ok(keeper) => Some(Ok(keeper)),
+        Err(AuthError::StoredSessionDisabled) => Ok(None),
+        opened => opened.map(Some).map_err(|error| error.to_string()),
     }
 }
 
@@ -189,10 +182,10 @@ fn keeper(settings: &AuthSettings) -> Option<Result<SessionKeeper, String>> {
 fn stored_session(
     settings: &AuthSettings,
     keeper: &SessionKeeper,
-    entry: &Entry,
+    entry: Result<Entry, StoreError>,
 ) -> (Option<StoredSessionAuth>, Option<String>) {
     match entry {
-        Entry::Session(_) => {
+        Ok(Entry::Session(_)) => {
             let auth = StoredSessionAuth {
                 issuer_url: settings.auth_url.trim().to_owned(),
                 client_id: settings.auth_client_id.trim().to_owned(),
@@ -201,17 +194,18 @@ fn stored_session(
             };
             (Some(auth), None)
         }
-        Entry::Unreadable => {
+        Ok(Entry::Unreadable) => {
             (None, Some("An unreadable session is stored; `pipefy auth logout` removes it.".to_owned()))
         }
-        Entry::Foreign(session) => (
+        Ok(Entry::Foreign(session)) => (
             None,
             Some(format!(
                 "The stored session is one of {} (client {}), not of the configured issuer.",
                 session.issuer, session.client_id
             )),
         ),
-        Entry::Absent => (None, None),
+        Ok(Entry::Absent) => (None, None),
+        Err(error) => (None, Some(format!("The keychain could not be read: {error}."))),
     }
 }
 
