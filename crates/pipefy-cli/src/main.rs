@@ -6,6 +6,7 @@
 mod auth;
 mod command;
 mod commands;
+mod completion;
 #[cfg(test)]
 mod contract_tests;
 mod credential;

@@ -18,6 +18,9 @@ pub(crate) const PROGRAM: &str = "pipefy";
 
 /// The name under which a command about this program finds that its output is for programs.
 pub(crate) const JSON: &str = "$json";
+pub(crate) const INSTALL_COMPLETION: &str = "--install-completion";
+pub(crate) const SHOW_COMPLETION: &str = "--show-completion";
+
 const RICH: &str = "$rich";
 const YES: &str = "$yes";
 
@@ -157,6 +160,8 @@ pub(crate) const GLOBALS: &[(&str, bool)] = &[
     ("--sandbox", false),
     ("--sandbox-data", true),
     ("--version", false),
+    (INSTALL_COMPLETION, false),
+    (SHOW_COMPLETION, false),
     ("--help", false),
 ];
 
@@ -190,6 +195,8 @@ fn root() -> clap::Command {
                 .requires("--sandbox")
                 .help("File that keeps the sandbox, or :memory: for a fresh one"),
             switch("--version").help("Print the version"),
+            switch(INSTALL_COMPLETION).help("Install completion for the current shell"),
+            switch(SHOW_COMPLETION).help("Print the completion script of the current shell"),
         ]);
     for name in commands::children("") {
         root = root.subcommand(match commands::group(name) {
@@ -424,6 +431,23 @@ fn value(param: &Param, matches: &ArgMatches) -> Result<Option<Value>, String> {
         }
         Kind::Text | Kind::Id | Kind::Choice(_) | Kind::Path => text().map(Value::from),
     })
+}
+
+/// Whether completion is to be installed (or only shown), and the shell where one is named (`named_shell`).
+pub(crate) fn completion(argv: &[OsString], named_shell: bool) -> Option<(bool, Option<String>)> {
+    let mut tokens = argv.iter().skip(1).map_while(|token| token.to_str());
+    while let Some(token) = tokens.next().filter(|token| token.starts_with('-')) {
+        let (name, attached) = token.split_once('=').map_or((token, None), |(name, value)| (name, Some(value)));
+        if name == INSTALL_COMPLETION || name == SHOW_COMPLETION {
+            let shell = if named_shell { attached.or_else(|| tokens.next()) } else { None };
+            return Some((name == INSTALL_COMPLETION, shell.map(str::to_owned)));
+        }
+        let (_, takes_value) = GLOBALS.iter().find(|(flag, _)| *flag == name)?;
+        if *takes_value && attached.is_none() {
+            tokens.next();
+        }
+    }
+    None
 }
 
 /// A usage failure of a command as a clap error, so that all look alike.

@@ -18,7 +18,7 @@ use crate::failure::Failure;
 use crate::flow::{Approved, Flow};
 use crate::output::{Body, Shown, Terminal};
 use crate::parse::{self, Early, Given, Globals, Line};
-use crate::{prompt, sandbox};
+use crate::{completion, prompt, sandbox};
 
 /// How long a call may take to notice Ctrl-C.
 const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -27,6 +27,12 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 pub(crate) fn run(argv: &[OsString]) -> u8 {
     let environment = Environment::capture();
     let terminal = Terminal::new(&environment);
+    if let Some(code) = completion::answer(&environment, &terminal) {
+        return code;
+    }
+    if let Some((install, shell)) = parse::completion(argv, environment.variable(completion::NO_DETECTION).is_some()) {
+        return completion::set_up(&environment, &terminal, install, shell.as_deref());
+    }
     let line = match parse::parse(argv) {
         Ok(line) => line,
         Err(Early::Version) => return terminal.out(format!("{}\n", pipefy::VERSION).as_bytes()),
