@@ -3,10 +3,14 @@
 mod agents;
 mod attachments;
 mod automations;
+mod ipaas;
+mod knowledge_bases;
 mod providers;
 mod observability;
 mod ai_automations;
 mod cards;
+mod local_file;
+mod classified;
 mod comments;
 mod conditions;
 mod definitions;
@@ -35,6 +39,8 @@ pub(crate) static DOMAINS: &[&[Row]] = &[
     agents::ROWS,
     attachments::ROWS,
     automations::ROWS,
+    ipaas::ROWS,
+    knowledge_bases::ROWS,
     providers::ROWS,
     observability::ROWS,
     ai_automations::ROWS,
