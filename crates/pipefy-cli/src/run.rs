@@ -340,6 +340,7 @@ impl Start {
             base_url: settings.base_url().trim_end_matches('/').to_owned(),
             default_webhook_name: settings.default_webhook_name.clone(),
             allow_insecure_urls: settings.allow_insecure_urls,
+            ipaas: None,
             local: Some(Local { env }),
             selections: Default::default(),
         }

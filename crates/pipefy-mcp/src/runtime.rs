@@ -179,6 +179,7 @@ impl McpRuntime {
                 base_url: settings.pipefy.base_url().trim_end_matches('/').to_owned(),
                 default_webhook_name: settings.pipefy.default_webhook_name.clone(),
                 allow_insecure_urls: settings.pipefy.allow_insecure_urls,
+                ipaas: pipefy_tools::IpaasGateway::new(&settings.ipaas),
                 local: (!hosted).then(|| Local {
                     env: environment
                         .variables_with_prefix(IPAAS_CONNECTION_PREFIX)

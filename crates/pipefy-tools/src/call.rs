@@ -27,6 +27,8 @@ pub struct Toolbox {
     pub default_webhook_name: String,
     /// Whether configured and user-given URLs may be http or internal.
     pub allow_insecure_urls: bool,
+    /// The iPaaS; `None` when its tools are turned off.
+    pub ipaas: Option<crate::ipaas::Gateway>,
     /// What of this machine a call may use; `None` on a hosted server.
     pub local: Option<Local>,
     /// Narrowed documents, kept.

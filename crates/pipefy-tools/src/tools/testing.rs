@@ -127,6 +127,7 @@ impl Mock {
                 base_url: base_url.to_owned(),
                 default_webhook_name: "Pipefy Webhook".to_owned(),
                 allow_insecure_urls: policy.is_insecure(),
+                ipaas: None,
                 local: Some(Local::default()),
                 selections: Selections::default(),
             },
