@@ -8,13 +8,7 @@
 //! - `CASES_PARALLEL=4` sets how many servers run at once (8).
 //! - `PIPEFY_CASES_SERVER=/path/to/server` replays against another server, such as the reference, to check the
 //!   harness itself: cases marked `better` are expected to differ there, exceptions are not enforced.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::print_stdout
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, clippy::print_stdout)]
 
 #[path = "cases/backend.rs"]
 mod backend;
@@ -63,36 +57,19 @@ enum Verdict {
 #[test]
 fn recorded_cases() {
     let foreign = std::env::var_os("PIPEFY_CASES_SERVER").map(PathBuf::from);
-    let server = foreign
-        .clone()
-        .unwrap_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_pipefy-mcp-server")));
+    let server = foreign.clone().unwrap_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_pipefy-mcp-server")));
     let filter = std::env::var("CASES").unwrap_or_default();
-    let parallel = std::env::var("CASES_PARALLEL")
-        .ok()
-        .and_then(|text| text.parse().ok())
-        .unwrap_or(8_usize);
-    let exceptions: Exceptions = toml::from_str(include_str!("cases/exceptions.toml"))
-        .expect("a valid cases/exceptions.toml");
+    let parallel = std::env::var("CASES_PARALLEL").ok().and_then(|text| text.parse().ok()).unwrap_or(8_usize);
+    let exceptions: Exceptions =
+        toml::from_str(include_str!("cases/exceptions.toml")).expect("a valid cases/exceptions.toml");
 
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let lines: Vec<String> = case::lines();
-    let all: Vec<Case> = lines
-        .iter()
-        .map(|line| case::parse(line, "", "").unwrap())
-        .collect();
+    let all: Vec<Case> = lines.iter().map(|line| case::parse(line, "", "").unwrap()).collect();
     for id in exceptions.exceptions.keys() {
-        assert!(
-            all.iter().any(|case| case.id == *id),
-            "cases/exceptions.toml names the unknown case {id}"
-        );
+        assert!(all.iter().any(|case| case.id == *id), "cases/exceptions.toml names the unknown case {id}");
     }
-    let chosen: Vec<usize> = (0..all.len())
-        .filter(|index| all[*index].id.contains(&filter))
-        .collect();
+    let chosen: Vec<usize> = (0..all.len()).filter(|index| all[*index].id.contains(&filter)).collect();
     assert!(!chosen.is_empty(), "no case id contains {filter:?}");
 
     let listed = listed_tools(&server, runtime.handle());
@@ -118,12 +95,7 @@ fn recorded_cases() {
 
     let mut report = Report::default();
     for (index, verdict) in verdicts.into_inner().unwrap() {
-        report.add(
-            &all[index],
-            verdict,
-            &exceptions.exceptions,
-            foreign.is_some(),
-        );
+        report.add(&all[index], verdict, &exceptions.exceptions, foreign.is_some());
     }
     let whole = filter.is_empty() && foreign.is_none();
     report.finish(whole.then_some(exceptions.not_built_at_most));
@@ -144,13 +116,7 @@ struct Report {
 }
 
 impl Report {
-    fn add(
-        &mut self,
-        case: &Case,
-        verdict: Verdict,
-        exceptions: &BTreeMap<String, String>,
-        foreign: bool,
-    ) {
+    fn add(&mut self, case: &Case, verdict: Verdict, exceptions: &BTreeMap<String, String>, foreign: bool) {
         match (verdict, exceptions.get(&case.id).filter(|_| !foreign)) {
             (Verdict::NotBuilt(tool), _) => {
                 self.not_built += 1;
@@ -161,26 +127,16 @@ impl Report {
                 self.passed += 1;
                 self.passed_better += usize::from(case.better.is_some());
             }
-            (Verdict::Failed(_), Some(reason)) => {
-                self.excepted.push(format!("{}: {reason}", case.id))
-            }
+            (Verdict::Failed(_), Some(reason)) => self.excepted.push(format!("{}: {reason}", case.id)),
             (Verdict::Failed(difference), None) => {
-                let _ = writeln!(
-                    self.details,
-                    "\n--- {} ({}, {})",
-                    case.id, case.tool, case.kind
-                );
+                let _ = writeln!(self.details, "\n--- {} ({}, {})", case.id, case.tool, case.kind);
                 for (label, text) in [("note", &case.note), ("better", &case.better)] {
                     if let Some(text) = text {
                         let _ = writeln!(self.details, "    {label}: {text}");
                     }
                 }
                 self.details.push_str(&difference);
-                let list = if case.better.is_some() {
-                    &mut self.failed_better
-                } else {
-                    &mut self.failed
-                };
+                let list = if case.better.is_some() { &mut self.failed_better } else { &mut self.failed };
                 list.push(case.id.clone());
             }
         }
@@ -189,29 +145,13 @@ impl Report {
     /// Prints the run and fails the test where something is wrong.
     fn finish(self, not_built_at_most: Option<usize>) {
         println!("{}", self.details);
-        println!(
-            "recorded cases: {} passed ({} of them marked better)",
-            self.passed, self.passed_better
-        );
-        println!(
-            "                {} failed, and {} marked better failed",
-            self.failed.len(),
-            self.failed_better.len()
-        );
-        println!(
-            "                {} differ on purpose (exceptions.toml)",
-            self.excepted.len()
-        );
-        println!(
-            "                {} not built, for want of {} tools",
-            self.not_built,
-            self.missing_tools.len()
-        );
-        for (title, list) in [
-            ("failed", &self.failed),
-            ("marked better, failed", &self.failed_better),
-            ("on purpose", &self.excepted),
-        ] {
+        println!("recorded cases: {} passed ({} of them marked better)", self.passed, self.passed_better);
+        println!("                {} failed, and {} marked better failed", self.failed.len(), self.failed_better.len());
+        println!("                {} differ on purpose (exceptions.toml)", self.excepted.len());
+        println!("                {} not built, for want of {} tools", self.not_built, self.missing_tools.len());
+        for (title, list) in
+            [("failed", &self.failed), ("marked better, failed", &self.failed_better), ("on purpose", &self.excepted)]
+        {
             if !list.is_empty() {
                 println!("{title}:\n  {}", list.join("\n  "));
             }
@@ -231,16 +171,9 @@ impl Report {
             self.failed.len() + self.failed_better.len()
         );
         if let Some(most) = not_built_at_most {
-            assert!(
-                self.not_built <= most,
-                "{} cases are not built, at most {most} may be",
-                self.not_built
-            );
+            assert!(self.not_built <= most, "{} cases are not built, at most {most} may be", self.not_built);
             if self.not_built < most {
-                println!(
-                    "cases/exceptions.toml: lower not_built_at_most from {most} to {}",
-                    self.not_built
-                );
+                println!("cases/exceptions.toml: lower not_built_at_most from {most} to {}", self.not_built);
             }
         }
     }
@@ -253,20 +186,13 @@ fn listed_tools(server: &Path, runtime: &tokio::runtime::Handle) -> BTreeSet<Str
     let mut listed = BTreeSet::new();
     for toolsets in [None, Some("power")] {
         let mut environment = environment(folder.path(), &backend.base);
-        environment.extend(
-            toolsets.map(|toolsets| ("PIPEFY_MCP_TOOLSETS".to_owned(), toolsets.to_owned())),
-        );
+        environment.extend(toolsets.map(|toolsets| ("PIPEFY_MCP_TOOLSETS".to_owned(), toolsets.to_owned())));
         let mut client = Client::start(server, folder.path(), &environment, false)
             .unwrap_or_else(|error| panic!("{} does not serve: {error}", server.display()));
         let answer = client.request("tools/list", Some(json!({}))).unwrap();
         let tools = answer.pointer("/result/tools").and_then(Value::as_array);
         let tools = tools.unwrap_or_else(|| panic!("tools/list answered {answer}"));
-        listed.extend(
-            tools
-                .iter()
-                .filter_map(|tool| tool.get("name").and_then(Value::as_str))
-                .map(str::to_owned),
-        );
+        listed.extend(tools.iter().filter_map(|tool| tool.get("name").and_then(Value::as_str)).map(str::to_owned));
     }
     listed
 }
@@ -284,10 +210,7 @@ fn environment(folder: &Path, base: &str) -> Vec<(String, String)> {
         ("PIPEFY_DISABLE_STORED_SESSION", "true".to_owned()),
         ("PIPEFY_TOKEN", backend::TOKEN.to_owned()),
         // What the cases about references to the environment refer to.
-        (
-            "PIPEFY_IPAAS_CONNECTION_TEST_KEY",
-            "canary-env-90bc".to_owned(),
-        ),
+        ("PIPEFY_IPAAS_CONNECTION_TEST_KEY", "canary-env-90bc".to_owned()),
     ]
     .map(|(name, value)| (name.to_owned(), value))
     .into()
@@ -306,11 +229,7 @@ fn replay(line: &str, server: &Path, runtime: &tokio::runtime::Handle) -> Result
         file.write(&work, name);
     }
     let mut environment = environment(folder.path(), &backend.base);
-    environment.extend(
-        case.env
-            .iter()
-            .map(|(name, value)| (name.clone(), value.clone())),
-    );
+    environment.extend(case.env.iter().map(|(name, value)| (name.clone(), value.clone())));
 
     let mut client = Client::start(server, &work, &environment, case.elicitation)?;
     let mut token = "forged-token".to_owned();
@@ -323,11 +242,7 @@ fn replay(line: &str, server: &Path, runtime: &tokio::runtime::Handle) -> Result
         let answer = match client.request(&method, params) {
             Ok(answer) => answer,
             Err(error) => {
-                return Err(format!(
-                    "{differences}  step {}: {error}\n{}",
-                    index + 1,
-                    cut(&client.stop(), 4000)
-                ));
+                return Err(format!("{differences}  step {}: {error}\n{}", index + 1, cut(&client.stop(), 4000)));
             }
         };
         let log = backend.end();
@@ -337,30 +252,17 @@ fn replay(line: &str, server: &Path, runtime: &tokio::runtime::Handle) -> Result
         found.extend(check_forms(step, client.asked()));
         found.extend(log.problems.iter().cloned());
         if case.better.is_none() {
-            found.extend(
-                log.missing_requests()
-                    .iter()
-                    .map(|name| format!("never sent: {name}")),
-            );
+            found.extend(log.missing_requests().iter().map(|name| format!("never sent: {name}")));
         }
         if let Some(given) = bindings.remove("token") {
             token = given;
         }
         if !found.is_empty() {
-            let _ = writeln!(
-                differences,
-                "  step {}: {method} {}",
-                index + 1,
-                cut(&sent.to_string(), 600)
-            );
+            let _ = writeln!(differences, "  step {}: {method} {}", index + 1, cut(&sent.to_string(), 600));
             for difference in found {
                 let _ = writeln!(differences, "    ! {difference}");
             }
-            let _ = writeln!(
-                differences,
-                "    expected {}",
-                cut(&wanted(&step.result), 1500)
-            );
+            let _ = writeln!(differences, "    expected {}", cut(&wanted(&step.result), 1500));
             let _ = writeln!(differences, "    got      {}", cut(&seen(&answer), 1500));
             for request in &log.requests {
                 let _ = writeln!(differences, "    sent     {}", cut(request, 600));
@@ -373,11 +275,7 @@ fn replay(line: &str, server: &Path, runtime: &tokio::runtime::Handle) -> Result
             let _ = writeln!(differences, "  a secret ({secret}) is on standard error");
         }
     }
-    if differences.is_empty() {
-        Ok(())
-    } else {
-        Err(differences)
-    }
+    if differences.is_empty() { Ok(()) } else { Err(differences) }
 }
 
 /// Method and params of a step. `$token` is the token given last, or a forged one.
@@ -386,11 +284,8 @@ fn request(case: &Case, step: &Step, token: &str) -> (String, Option<Value>) {
     if let Some(method) = &step.method {
         return (method.clone(), Some(args));
     }
-    let mut params = if step.raw {
-        args
-    } else {
-        json!({"name": step.tool.as_ref().unwrap_or(&case.tool), "arguments": args})
-    };
+    let mut params =
+        if step.raw { args } else { json!({"name": step.tool.as_ref().unwrap_or(&case.tool), "arguments": args}) };
     if step.no_arguments
         && let Some(params) = params.as_object_mut()
     {
@@ -405,26 +300,17 @@ fn tokens(value: &Value, token: &str) -> Value {
         Value::String(text) if text == "$code_verifier" => {
             json!("recorded-verifier-0123456789-0123456789-abcdef")
         }
-        Value::Array(items) => items
-            .iter()
-            .map(|item| tokens(item, token))
-            .collect::<Vec<_>>()
-            .into(),
-        Value::Object(fields) => Value::Object(
-            fields
-                .iter()
-                .map(|(key, value)| (key.clone(), tokens(value, token)))
-                .collect(),
-        ),
+        Value::Array(items) => items.iter().map(|item| tokens(item, token)).collect::<Vec<_>>().into(),
+        Value::Object(fields) => {
+            Value::Object(fields.iter().map(|(key, value)| (key.clone(), tokens(value, token))).collect())
+        }
         _ => value.clone(),
     }
 }
 
 /// The text of the first content block.
 fn text_of(answer: &Value) -> Option<&str> {
-    answer
-        .pointer("/result/content/0/text")
-        .and_then(Value::as_str)
+    answer.pointer("/result/content/0/text").and_then(Value::as_str)
 }
 
 fn check_answer(expected: &case::Expected, answer: &Value, bindings: &mut Bindings) -> Vec<String> {
@@ -437,23 +323,14 @@ fn check_answer(expected: &case::Expected, answer: &Value, bindings: &mut Bindin
         };
     }
     let Some(result) = answer.get("result") else {
-        return vec![format!(
-            "a JSON-RPC error: {}",
-            cut(&answer.to_string(), 600)
-        )];
+        return vec![format!("a JSON-RPC error: {}", cut(&answer.to_string(), 600))];
     };
     if let Some(pattern) = &expected.rpc_result {
         return mismatches(pattern, result, Absence::Strict, bindings);
     }
     let mut found = Vec::new();
-    let is_error = result
-        .get("isError")
-        .and_then(Value::as_bool)
-        .unwrap_or(false);
-    if expected
-        .is_error
-        .is_some_and(|expected| expected != is_error)
-    {
+    let is_error = result.get("isError").and_then(Value::as_bool).unwrap_or(false);
+    if expected.is_error.is_some_and(|expected| expected != is_error) {
         found.push(format!("isError is {is_error}"));
     }
     let Some(text) = text_of(answer) else {
@@ -471,10 +348,7 @@ fn check_answer(expected: &case::Expected, answer: &Value, bindings: &mut Bindin
         found.extend(mismatches(pattern, &value, Absence::Strict, bindings));
         match result.get("structuredContent") {
             Some(structured) if *structured != value && expected.structured => {
-                found.push(format!(
-                    "structuredContent differs from the text: {}",
-                    pattern::short(structured)
-                ));
+                found.push(format!("structuredContent differs from the text: {}", pattern::short(structured)));
             }
             None if expected.structured => found.push("no structuredContent".to_owned()),
             _ => {}
@@ -493,12 +367,7 @@ fn check_writes(step: &Step, log: &Log, bindings: &mut Bindings) -> Vec<String> 
     let same = |expected: &Write, sent: &Write, bindings: &mut Bindings| {
         expected.endpoint == sent.endpoint
             && expected.field == sent.field
-            && fits(
-                &expected.arguments,
-                &sent.arguments,
-                Absence::Null,
-                bindings,
-            )
+            && fits(&expected.arguments, &sent.arguments, Absence::Null, bindings)
     };
     let mut found = Vec::new();
     let mut sent = log.writes.iter().peekable();
@@ -511,29 +380,19 @@ fn check_writes(step: &Step, log: &Log, bindings: &mut Bindings) -> Vec<String> 
             Some(next) => {
                 let place = format!("{} {}", next.endpoint, next.field);
                 if next.endpoint == write.endpoint && next.field == write.field {
-                    let differences =
-                        mismatches(&write.arguments, &next.arguments, Absence::Null, bindings);
+                    let differences = mismatches(&write.arguments, &next.arguments, Absence::Null, bindings);
                     found.push(format!("mutation {place}: {}", differences.join("; ")));
                 } else {
-                    found.push(format!(
-                        "expected the mutation {} {}, got {place}",
-                        write.endpoint, write.field
-                    ));
+                    found.push(format!("expected the mutation {} {}, got {place}", write.endpoint, write.field));
                 }
                 sent.next();
             }
-            None => found.push(format!(
-                "the mutation {} {} was not sent",
-                write.endpoint, write.field
-            )),
+            None => found.push(format!("the mutation {} {} was not sent", write.endpoint, write.field)),
         }
     }
-    found.extend(sent.map(|write| {
-        format!(
-            "not expected: mutation {} {} {}",
-            write.endpoint, write.field, write.arguments
-        )
-    }));
+    found.extend(
+        sent.map(|write| format!("not expected: mutation {} {} {}", write.endpoint, write.field, write.arguments)),
+    );
     found
 }
 
@@ -542,11 +401,7 @@ fn check_writes(step: &Step, log: &Log, bindings: &mut Bindings) -> Vec<String> 
 fn check_forms(step: &Step, shown: &[Value]) -> Vec<String> {
     let expected = step.asked.as_deref().unwrap_or_default();
     if expected.len() != shown.len() {
-        return vec![format!(
-            "{} forms were shown, {} expected",
-            shown.len(),
-            expected.len()
-        )];
+        return vec![format!("{} forms were shown, {} expected", shown.len(), expected.len())];
     }
     let facts = |form: &Value| {
         let schema = form.get("requestedSchema").unwrap_or(&Value::Null);
@@ -556,36 +411,19 @@ fn check_forms(step: &Step, shown: &[Value]) -> Vec<String> {
             .into_iter()
             .flatten()
             .map(|(name, property)| {
-                (
-                    name,
-                    ["type", "enum", "format"]
-                        .map(|key| property.get(key).cloned().unwrap_or_default())
-                        .into(),
-                )
+                (name, ["type", "enum", "format"].map(|key| property.get(key).cloned().unwrap_or_default()).into())
             })
             .collect();
-        let required = schema
-            .get("required")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten();
+        let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
         let required: BTreeSet<String> = required.map(Value::to_string).collect();
         format!("{properties:?} required {required:?}")
     };
     let mut found = Vec::new();
     for (expected, shown) in expected.iter().zip(shown) {
         if facts(expected) != facts(shown) {
-            found.push(format!(
-                "the form is {}, expected {}",
-                facts(shown),
-                facts(expected)
-            ));
+            found.push(format!("the form is {}, expected {}", facts(shown), facts(expected)));
         }
-        if !shown
-            .get("message")
-            .and_then(Value::as_str)
-            .is_some_and(|text| !text.trim().is_empty())
-        {
+        if !shown.get("message").and_then(Value::as_str).is_some_and(|text| !text.trim().is_empty()) {
             found.push("the form has no message".to_owned());
         }
     }
@@ -593,11 +431,7 @@ fn check_forms(step: &Step, shown: &[Value]) -> Vec<String> {
 }
 
 fn wanted(expected: &case::Expected) -> String {
-    let pattern = expected
-        .json
-        .as_ref()
-        .or(expected.text.as_ref())
-        .or(expected.rpc_result.as_ref());
+    let pattern = expected.json.as_ref().or(expected.text.as_ref()).or(expected.rpc_result.as_ref());
     match (pattern, expected.rpc_error) {
         (_, Some(code)) => format!("JSON-RPC error {code}"),
         (Some(pattern), _) => pattern.to_string(),
@@ -606,9 +440,7 @@ fn wanted(expected: &case::Expected) -> String {
 }
 
 fn seen(answer: &Value) -> String {
-    let compact = |text: &str| {
-        serde_json::from_str::<Value>(text)
-            .map_or_else(|_| text.to_owned(), |value| value.to_string())
-    };
+    let compact =
+        |text: &str| serde_json::from_str::<Value>(text).map_or_else(|_| text.to_owned(), |value| value.to_string());
     text_of(answer).map_or_else(|| answer.to_string(), compact)
 }

@@ -54,9 +54,7 @@ impl Backend {
     pub(crate) fn start(runtime: &Handle) -> Self {
         let log = Arc::new(Mutex::new(Log::default()));
         let router = Router::new().fallback(answer).with_state(log.clone());
-        let listener = runtime
-            .block_on(tokio::net::TcpListener::bind(("127.0.0.1", 0)))
-            .expect("a free loopback port");
+        let listener = runtime.block_on(tokio::net::TcpListener::bind(("127.0.0.1", 0))).expect("a free loopback port");
         let base = format!("http://{}", listener.local_addr().expect("a bound address"));
         let task = runtime.spawn(async move {
             // Serving ends when the task is aborted; an error here shows as failing cases.
@@ -67,11 +65,7 @@ impl Backend {
 
     /// Forgets the step before and answers from these exchanges.
     pub(crate) fn begin(&self, exchanges: Vec<Exchange>) {
-        *lock(&self.log) = Log {
-            uses: vec![0; exchanges.len()],
-            exchanges,
-            ..Log::default()
-        };
+        *lock(&self.log) = Log { uses: vec![0; exchanges.len()], exchanges, ..Log::default() };
     }
 
     /// What happened since [`Self::begin`].
@@ -93,18 +87,14 @@ impl Log {
             .iter()
             .filter(|exchange| exchange.kind == ExchangeKind::Mutation)
             .flat_map(|exchange| {
-                exchange
-                    .root_fields
-                    .iter()
-                    .zip(&exchange.arguments)
-                    .map(|(field, arguments)| {
-                        let write = Write {
-                            endpoint: exchange.endpoint.clone(),
-                            field: field.clone(),
-                            arguments: arguments.clone(),
-                        };
-                        (write, exchange.spare)
-                    })
+                exchange.root_fields.iter().zip(&exchange.arguments).map(|(field, arguments)| {
+                    let write = Write {
+                        endpoint: exchange.endpoint.clone(),
+                        field: field.clone(),
+                        arguments: arguments.clone(),
+                    };
+                    (write, exchange.spare)
+                })
             })
             .collect()
     }
@@ -118,16 +108,10 @@ impl Log {
                 continue;
             }
             let call = rpc_method(exchange.body.as_ref()).unwrap_or_default();
-            let name = format!(
-                "{method} {} {call}",
-                exchange.path.as_deref().unwrap_or_default()
-            );
+            let name = format!("{method} {} {call}", exchange.path.as_deref().unwrap_or_default());
             *made.entry(name).or_default() |= *uses > 0;
         }
-        made.into_iter()
-            .filter(|(_, made)| !made)
-            .map(|(name, _)| name.trim_end().to_owned())
-            .collect()
+        made.into_iter().filter(|(_, made)| !made).map(|(name, _)| name.trim_end().to_owned()).collect()
     }
 }
 
@@ -158,9 +142,7 @@ fn respond(status: u16, location: Option<&str>, body: &Value) -> Response {
         Value::String(text) => ("text/plain", text.clone().into_bytes()),
         _ => ("application/json", body.to_string().into_bytes()),
     };
-    let mut response = Response::builder()
-        .status(status)
-        .header(CONTENT_TYPE, kind);
+    let mut response = Response::builder().status(status).header(CONTENT_TYPE, kind);
     if let Some(location) = location {
         response = response.header(LOCATION, location);
     }
@@ -168,33 +150,22 @@ fn respond(status: u16, location: Option<&str>, body: &Value) -> Response {
 }
 
 fn graphql(log: &mut Log, endpoint: &str, parts: &Parts, body: &Bytes) -> Response {
-    let bearer = parts
-        .headers
-        .get(AUTHORIZATION)
-        .and_then(|value| value.to_str().ok());
+    let bearer = parts.headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
     if bearer != Some(&format!("Bearer {TOKEN}")) {
-        log.problems.push(format!(
-            "a request to the {endpoint} endpoint did not carry the caller's bearer"
-        ));
+        log.problems.push(format!("a request to the {endpoint} endpoint did not carry the caller's bearer"));
     }
     let request: Value = match serde_json::from_slice(body) {
         Ok(request) => request,
         Err(error) => {
-            log.problems.push(format!(
-                "a body that is not JSON was sent to the {endpoint} endpoint: {error}"
-            ));
+            log.problems.push(format!("a body that is not JSON was sent to the {endpoint} endpoint: {error}"));
             return respond(400, None, &json!({"errors": [{"message": "not JSON"}]}));
         }
     };
     let operation = match Operation::read(&request) {
         Ok(operation) => operation,
         Err(reason) => {
-            log.requests
-                .push(format!("{endpoint} invalid document: {reason}"));
-            let recorded = log
-                .exchanges
-                .iter()
-                .position(|exchange| exchange.kind == ExchangeKind::Invalid);
+            log.requests.push(format!("{endpoint} invalid document: {reason}"));
+            let recorded = log.exchanges.iter().position(|exchange| exchange.kind == ExchangeKind::Invalid);
             return match recorded {
                 Some(index) => whole(log, index),
                 None => respond(200, None, &json!({"errors": [{"message": reason}]})),
@@ -207,11 +178,7 @@ fn graphql(log: &mut Log, endpoint: &str, parts: &Parts, body: &Bytes) -> Respon
     for field in &operation.fields {
         let line = format!(
             "{endpoint} {} {} {}",
-            if operation.is_mutation {
-                "mutation"
-            } else {
-                "query"
-            },
+            if operation.is_mutation { "mutation" } else { "query" },
             field.name,
             field.arguments
         );
@@ -230,40 +197,26 @@ fn graphql(log: &mut Log, endpoint: &str, parts: &Parts, body: &Bytes) -> Respon
         };
         log.requests.push(line);
         let exchange = &log.exchanges[index];
-        let Some(recorded) = exchange
-            .response
-            .get("data")
-            .filter(|data| data.is_object())
-        else {
+        let Some(recorded) = exchange.response.get("data").filter(|data| data.is_object()) else {
             return whole(log, index);
         };
-        let value = recorded
-            .get(&field.key)
-            .or_else(|| recorded.get(&field.name))
-            .unwrap_or(&Value::Null);
+        let value = recorded.get(&field.key).or_else(|| recorded.get(&field.name)).unwrap_or(&Value::Null);
         let mut value = value.clone();
-        for other in log
-            .exchanges
-            .iter()
-            .enumerate()
-            .filter(|(other, _)| *other != index)
-            .map(|(_, other)| other)
-        {
+        for other in log.exchanges.iter().enumerate().filter(|(other, _)| *other != index).map(|(_, other)| other) {
             if !operation.is_mutation
                 && same_place(other, endpoint, false, &field.name)
                 && similarity(other, field) == 1000
-                && let Some(more) = other
-                    .response
-                    .get("data")
-                    .and_then(|data| data.get(&field.name))
+                && let Some(more) = other.response.get("data").and_then(|data| data.get(&field.name))
             {
                 document::fill(&mut value, more);
             }
         }
-        data.insert(
-            field.key.clone(),
-            document::project(&value, &field.selection),
-        );
+        // Introspection was recorded with types of few fields, whatever the document selected.
+        let shown = match field.name.starts_with("__") {
+            true => value,
+            false => document::project(&value, &field.selection),
+        };
+        data.insert(field.key.clone(), shown);
         if let Some(recorded) = exchange.response.get("errors").and_then(Value::as_array) {
             errors.extend(recorded.iter().cloned());
         }
@@ -280,11 +233,7 @@ fn graphql(log: &mut Log, endpoint: &str, parts: &Parts, body: &Bytes) -> Respon
 fn whole(log: &mut Log, index: usize) -> Response {
     log.uses[index] += 1;
     let exchange = &log.exchanges[index];
-    respond(
-        exchange.status,
-        exchange.location.as_deref(),
-        &placeholders(&exchange.response),
-    )
+    respond(exchange.status, exchange.location.as_deref(), &placeholders(&exchange.response))
 }
 
 /// `$now` in an answer is a time.
@@ -292,25 +241,16 @@ fn placeholders(value: &Value) -> Value {
     match value {
         Value::String(text) if text == "$now" => json!(NOW),
         Value::Array(items) => items.iter().map(placeholders).collect::<Vec<_>>().into(),
-        Value::Object(fields) => Value::Object(
-            fields
-                .iter()
-                .map(|(key, value)| (key.clone(), placeholders(value)))
-                .collect(),
-        ),
+        Value::Object(fields) => {
+            Value::Object(fields.iter().map(|(key, value)| (key.clone(), placeholders(value))).collect())
+        }
         _ => value.clone(),
     }
 }
 
 fn same_place(exchange: &Exchange, endpoint: &str, is_mutation: bool, field: &str) -> bool {
-    let kind = if is_mutation {
-        ExchangeKind::Mutation
-    } else {
-        ExchangeKind::Query
-    };
-    exchange.endpoint == endpoint
-        && exchange.kind == kind
-        && exchange.root_fields.iter().any(|name| name == field)
+    let kind = if is_mutation { ExchangeKind::Mutation } else { ExchangeKind::Query };
+    exchange.endpoint == endpoint && exchange.kind == kind && exchange.root_fields.iter().any(|name| name == field)
 }
 
 fn choose(log: &Log, endpoint: &str, is_mutation: bool, field: &RootField) -> Option<usize> {
@@ -320,18 +260,10 @@ fn choose(log: &Log, endpoint: &str, is_mutation: bool, field: &RootField) -> Op
         .filter(|(_, exchange)| same_place(exchange, endpoint, is_mutation, &field.name))
         .max_by_key(|(index, exchange)| {
             let fresh = log.uses[*index] == 0;
-            let recorded = exchange
-                .response
-                .get("data")
-                .and_then(|data| data.get(&field.name));
-            let covered =
-                recorded.map_or(1000, |value| document::coverage(value, &field.selection));
+            let recorded = exchange.response.get("data").and_then(|data| data.get(&field.name));
+            let covered = recorded.map_or(1000, |value| document::coverage(value, &field.selection));
             // Among used ones the latest shows the state that the backend is in by now.
-            let order = if fresh {
-                -(*index as i64)
-            } else {
-                *index as i64
-            };
+            let order = if fresh { -(*index as i64) } else { *index as i64 };
             (similarity(exchange, field), fresh, covered, order)
         })
         .map(|(index, _)| index)
@@ -346,12 +278,7 @@ fn similarity(exchange: &Exchange, field: &RootField) -> u32 {
         .position(|name| *name == field.name)
         .and_then(|at| exchange.arguments.get(at))
         .unwrap_or(&empty);
-    if pattern::fits(
-        recorded,
-        &field.arguments,
-        Absence::Null,
-        &mut Bindings::new(),
-    ) {
+    if pattern::fits(recorded, &field.arguments, Absence::Null, &mut Bindings::new()) {
         return 1000;
     }
     let (Some(recorded), Some(sent)) = (recorded.as_object(), field.arguments.as_object()) else {
@@ -360,8 +287,7 @@ fn similarity(exchange: &Exchange, field: &RootField) -> u32 {
     let agreeing = recorded
         .iter()
         .filter(|(key, value)| {
-            sent.get(*key)
-                .is_some_and(|sent| pattern::fits(value, sent, Absence::Null, &mut Bindings::new()))
+            sent.get(*key).is_some_and(|sent| pattern::fits(value, sent, Absence::Null, &mut Bindings::new()))
         })
         .count();
     (agreeing * 2 * 999 / (recorded.len() + sent.len()).max(1)) as u32
@@ -376,11 +302,7 @@ fn plain(log: &mut Log, parts: &Parts, body: &Bytes) -> Response {
         .unwrap_or_else(|_| std::str::from_utf8(body).map(pairs).unwrap_or_default());
     log.requests.push(format!(
         "{method} {path} {} ({} bytes)",
-        if query == json!({}) {
-            json!("")
-        } else {
-            query.clone()
-        },
+        if query == json!({}) { json!("") } else { query.clone() },
         body.len()
     ));
 
@@ -396,34 +318,19 @@ fn plain(log: &mut Log, parts: &Parts, body: &Bytes) -> Response {
                 && rpc_method(exchange.body.as_ref()) == call
         })
         .max_by_key(|(index, exchange)| {
-            let same_query = exchange
-                .query
-                .as_ref()
-                .is_none_or(|recorded| agrees(recorded, &query));
-            let same_body = exchange
-                .body
-                .as_ref()
-                .is_none_or(|recorded| same_body(recorded, &sent));
-            (
-                same_query,
-                same_body,
-                log.uses[*index] == 0,
-                -(*index as i64),
-            )
+            let same_query = exchange.query.as_ref().is_none_or(|recorded| agrees(recorded, &query));
+            let same_body = exchange.body.as_ref().is_none_or(|recorded| same_body(recorded, &sent));
+            (same_query, same_body, log.uses[*index] == 0, -(*index as i64))
         })
         .map(|(index, _)| index);
     let Some(index) = chosen else {
         let closing = method == "DELETE" && path == "/mcp";
-        let notification =
-            method == "POST" && sent.get("jsonrpc").is_some() && sent.get("id").is_none();
+        let notification = method == "POST" && sent.get("jsonrpc").is_some() && sent.get("id").is_none();
         if notification || closing {
             return respond(202, None, &json!(""));
         }
         if method != "GET" {
-            log.problems.push(format!(
-                "not recorded: {method} {path} {}",
-                pattern::short(&sent)
-            ));
+            log.problems.push(format!("not recorded: {method} {path} {}", pattern::short(&sent)));
         }
         return respond(404, None, &json!({"error": "not_found"}));
     };
@@ -431,68 +338,34 @@ fn plain(log: &mut Log, parts: &Parts, body: &Bytes) -> Response {
     let exchange = &log.exchanges[index];
     let mut problems = Vec::new();
     if method != "GET" {
-        if let Some(recorded) = exchange
-            .body
-            .as_ref()
-            .filter(|recorded| !same_body(recorded, &sent))
-        {
+        if let Some(recorded) = exchange.body.as_ref().filter(|recorded| !same_body(recorded, &sent)) {
             let found = pattern::mismatches(recorded, &sent, Absence::Null, &mut Bindings::new());
             problems.push(format!("body of {method} {path}: {}", found.join("; ")));
         }
-        if let Some(recorded) = exchange
-            .query
-            .as_ref()
-            .filter(|recorded| !agrees(recorded, &query))
-        {
-            problems.push(format!(
-                "query of {method} {path}: expected {recorded}, got {query}"
-            ));
+        if let Some(recorded) = exchange.query.as_ref().filter(|recorded| !agrees(recorded, &query)) {
+            problems.push(format!("query of {method} {path}: expected {recorded}, got {query}"));
         }
     }
     if exchange.size.is_some_and(|size| size != body.len()) {
-        problems.push(format!(
-            "{method} {path}: {} bytes instead of {:?}",
-            body.len(),
-            exchange.size
-        ));
+        problems.push(format!("{method} {path}: {} bytes instead of {:?}", body.len(), exchange.size));
     }
-    if exchange
-        .sha256
-        .as_ref()
-        .is_some_and(|recorded| *recorded != hex(&sha256(body)))
-    {
+    if exchange.sha256.as_ref().is_some_and(|recorded| *recorded != hex(&sha256(body))) {
         problems.push(format!("{method} {path}: other bytes than the file's"));
     }
-    let kind = parts
-        .headers
-        .get(CONTENT_TYPE)
-        .and_then(|value| value.to_str().ok());
+    let kind = parts.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     if exchange.content_type.is_some() && exchange.content_type.as_deref() != kind {
-        problems.push(format!(
-            "{method} {path}: content type {kind:?} instead of {:?}",
-            exchange.content_type
-        ));
+        problems.push(format!("{method} {path}: content type {kind:?} instead of {:?}", exchange.content_type));
     }
-    let caller = |value: &axum::http::HeaderValue| {
-        value
-            .as_bytes()
-            .windows(TOKEN.len())
-            .any(|at| at == TOKEN.as_bytes())
-    };
+    let caller =
+        |value: &axum::http::HeaderValue| value.as_bytes().windows(TOKEN.len()).any(|at| at == TOKEN.as_bytes());
     if parts.headers.values().any(caller) {
-        problems.push(format!(
-            "{method} {path}: the caller's Pipefy bearer went to another service"
-        ));
+        problems.push(format!("{method} {path}: the caller's Pipefy bearer went to another service"));
     }
     if let Some(challenge) = query.get("code_challenge").and_then(Value::as_str) {
         log.challenge = Some(challenge.to_owned());
     }
-    if let (Some(verifier), Some(challenge)) = (
-        sent.get("code_verifier").and_then(Value::as_str),
-        &log.challenge,
-    ) {
-        let derived =
-            base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(sha256(verifier.as_bytes()));
+    if let (Some(verifier), Some(challenge)) = (sent.get("code_verifier").and_then(Value::as_str), &log.challenge) {
+        let derived = base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(sha256(verifier.as_bytes()));
         if derived != *challenge {
             problems.push("the PKCE verifier does not belong to the challenge".to_owned());
         }
@@ -522,10 +395,7 @@ fn same_body(recorded: &Value, sent: &Value) -> bool {
             (Some(recorded), Some(sent)) => {
                 let same = |key: &str| {
                     let empty = json!({});
-                    agrees(
-                        recorded.get(key).unwrap_or(&empty),
-                        sent.get(key).unwrap_or(&empty),
-                    )
+                    agrees(recorded.get(key).unwrap_or(&empty), sent.get(key).unwrap_or(&empty))
                 };
                 same("name") && same("arguments")
             }
@@ -543,17 +413,11 @@ fn rpc_method(body: Option<&Value>) -> Option<&str> {
 /// Form or query pairs as an object of texts.
 fn pairs(text: &str) -> Value {
     let pairs = url::form_urlencoded::parse(text.as_bytes());
-    Value::Object(
-        pairs
-            .map(|(key, value)| (key.into_owned(), Value::String(value.into_owned())))
-            .collect(),
-    )
+    Value::Object(pairs.map(|(key, value)| (key.into_owned(), Value::String(value.into_owned()))).collect())
 }
 
 fn sha256(bytes: &[u8]) -> Vec<u8> {
-    aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, bytes)
-        .as_ref()
-        .to_vec()
+    aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, bytes).as_ref().to_vec()
 }
 
 fn hex(bytes: &[u8]) -> String {

@@ -164,20 +164,14 @@ pub(crate) fn lines() -> Vec<String> {
     let mut files: Vec<PathBuf> = std::fs::read_dir(folder())
         .expect("contract/cases is there")
         .map(|entry| entry.expect("a folder entry").path())
-        .filter(|path| {
-            path.extension()
-                .is_some_and(|extension| extension == "jsonl")
-        })
+        .filter(|path| path.extension().is_some_and(|extension| extension == "jsonl"))
         .collect();
     files.sort();
     files
         .iter()
         .flat_map(|file| {
             let text = std::fs::read_to_string(file).expect("a readable case file");
-            text.lines()
-                .filter(|line| !line.trim().is_empty())
-                .map(str::to_owned)
-                .collect::<Vec<_>>()
+            text.lines().filter(|line| !line.trim().is_empty()).map(str::to_owned).collect::<Vec<_>>()
         })
         .collect()
 }
@@ -185,8 +179,7 @@ pub(crate) fn lines() -> Vec<String> {
 /// Reads one line, with `$BASE` (the API and everything beside it) and `$UPLOADS` (the storage) filled in.
 pub(crate) fn parse(line: &str, base: &str, uploads: &str) -> Result<Case, String> {
     let filled = line.replace("$BASE", base).replace("$UPLOADS", uploads);
-    serde_json::from_str(&filled)
-        .map_err(|error| format!("{error} in case {}", line.get(..80).unwrap_or(line)))
+    serde_json::from_str(&filled).map_err(|error| format!("{error} in case {}", line.get(..80).unwrap_or(line)))
 }
 
 impl File {
@@ -196,14 +189,10 @@ impl File {
         match self {
             Self::Text(text) => std::fs::write(path, text),
             Self::Base64(text) => {
-                let bytes = base64::engine::general_purpose::STANDARD
-                    .decode(text)
-                    .expect("base64 in a case");
+                let bytes = base64::engine::general_purpose::STANDARD.decode(text).expect("base64 in a case");
                 std::fs::write(path, bytes)
             }
-            Self::ZeroBytes(size) => {
-                std::fs::File::create(path).and_then(|file| file.set_len(*size))
-            }
+            Self::ZeroBytes(size) => std::fs::File::create(path).and_then(|file| file.set_len(*size)),
         }
         .expect("a writable temporary folder");
     }

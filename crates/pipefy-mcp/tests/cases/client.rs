@@ -68,11 +68,7 @@ impl Client {
             answers: VecDeque::new(),
             asked: Vec::new(),
         };
-        let capabilities = if elicitation {
-            json!({"elicitation": {}})
-        } else {
-            json!({})
-        };
+        let capabilities = if elicitation { json!({"elicitation": {}}) } else { json!({}) };
         let hello = json!({
             "protocolVersion": "2025-06-18",
             "capabilities": capabilities,
@@ -82,11 +78,7 @@ impl Client {
             Ok(answer) => answer,
             Err(error) => return Err(format!("{error}\n{}", client.stop())),
         };
-        if welcome
-            .pointer("/result/protocolVersion")
-            .and_then(Value::as_str)
-            != Some("2025-06-18")
-        {
+        if welcome.pointer("/result/protocolVersion").and_then(Value::as_str) != Some("2025-06-18") {
             return Err(format!("initialize answered {welcome}\n{}", client.stop()));
         }
         client.write(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}))?;
@@ -103,10 +95,7 @@ impl Client {
         self.write(&request)?;
         let deadline = Instant::now() + PATIENCE;
         loop {
-            let line = match self
-                .lines
-                .recv_timeout(deadline.saturating_duration_since(Instant::now()))
-            {
+            let line = match self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
                 Ok(line) => line,
                 Err(RecvTimeoutError::Timeout) => {
                     return Err(format!("no answer to {method} in {PATIENCE:?}"));
@@ -148,9 +137,7 @@ impl Client {
         let deadline = Instant::now() + FAREWELL;
         loop {
             match self.child.try_wait() {
-                Ok(None) if Instant::now() < deadline => {
-                    std::thread::sleep(Duration::from_millis(2))
-                }
+                Ok(None) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(2)),
                 Ok(None) => {
                     let _ = self.child.kill();
                     let _ = self.child.wait();
@@ -159,10 +146,7 @@ impl Client {
                 _ => break,
             }
         }
-        self.errors
-            .take()
-            .and_then(|errors| errors.join().ok())
-            .unwrap_or_default()
+        self.errors.take().and_then(|errors| errors.join().ok()).unwrap_or_default()
     }
 
     fn serve(&mut self, message: &Value) -> Result<(), String> {
@@ -171,12 +155,8 @@ impl Client {
         };
         let answer = match message.get("method").and_then(Value::as_str) {
             Some("elicitation/create") => {
-                self.asked
-                    .push(message.get("params").cloned().unwrap_or_default());
-                let answer = self
-                    .answers
-                    .pop_front()
-                    .unwrap_or_else(|| json!({"action": "cancel"}));
+                self.asked.push(message.get("params").cloned().unwrap_or_default());
+                let answer = self.answers.pop_front().unwrap_or_else(|| json!({"action": "cancel"}));
                 json!({"jsonrpc": "2.0", "id": id, "result": answer})
             }
             Some("ping") => json!({"jsonrpc": "2.0", "id": id, "result": {}}),

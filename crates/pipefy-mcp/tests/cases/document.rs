@@ -1,9 +1,7 @@
 //! A GraphQL request as the mock sees it: root fields, their arguments after variables are filled in, and what is
 //! selected below them.
 
-use apollo_compiler::ast::{
-    Definition, Directive, Document, OperationType, Selection, Value as Literal,
-};
+use apollo_compiler::ast::{Definition, Directive, Document, OperationType, Selection, Value as Literal};
 use serde_json::{Map, Value};
 
 /// The operation that a request executes.
@@ -34,12 +32,8 @@ pub(crate) struct Selected {
 impl Operation {
     /// Reads the body of a GraphQL request.
     pub(crate) fn read(body: &Value) -> Result<Self, String> {
-        let text = body
-            .get("query")
-            .and_then(Value::as_str)
-            .ok_or("the request has no query")?;
-        let document =
-            Document::parse(text, "request.graphql").map_err(|error| error.errors.to_string())?;
+        let text = body.get("query").and_then(Value::as_str).ok_or("the request has no query")?;
+        let document = Document::parse(text, "request.graphql").map_err(|error| error.errors.to_string())?;
         let wanted = body.get("operationName").and_then(Value::as_str);
         let operations: Vec<_> = document
             .definitions
@@ -48,10 +42,7 @@ impl Operation {
                 Definition::OperationDefinition(operation) => Some(operation),
                 _ => None,
             })
-            .filter(|operation| {
-                wanted
-                    .is_none_or(|wanted| operation.name.as_ref().is_some_and(|name| name == wanted))
-            })
+            .filter(|operation| wanted.is_none_or(|wanted| operation.name.as_ref().is_some_and(|name| name == wanted)))
             .collect();
         let [operation] = operations.as_slice() else {
             return Err(format!("{} operations to choose from", operations.len()));
@@ -62,27 +53,16 @@ impl Operation {
         for declared in &operation.variables {
             let name = declared.name.as_str();
             let value = sent.and_then(|sent| sent.get(name)).cloned();
-            let default = || {
-                declared
-                    .default_value
-                    .as_ref()
-                    .and_then(|value| literal(value, &Map::new()))
-            };
+            let default = || declared.default_value.as_ref().and_then(|value| literal(value, &Map::new()));
             if let Some(value) = value.or_else(default) {
                 variables.insert(name.to_owned(), value);
             }
         }
 
-        let reader = Reader {
-            document: &document,
-            variables: &variables,
-        };
+        let reader = Reader { document: &document, variables: &variables };
         let mut fields = Vec::new();
         reader.root(&operation.selection_set, &mut fields);
-        Ok(Self {
-            is_mutation: operation.operation_type == OperationType::Mutation,
-            fields,
-        })
+        Ok(Self { is_mutation: operation.operation_type == OperationType::Mutation, fields })
     }
 }
 
@@ -97,12 +77,7 @@ impl Reader<'_> {
             let arguments: Map<String, Value> = field
                 .arguments
                 .iter()
-                .filter_map(|argument| {
-                    Some((
-                        argument.name.to_string(),
-                        literal(&argument.value, self.variables)?,
-                    ))
-                })
+                .filter_map(|argument| Some((argument.name.to_string(), literal(&argument.value, self.variables)?)))
                 .collect();
             fields.push(RootField {
                 name: field.name.to_string(),
@@ -120,11 +95,7 @@ impl Reader<'_> {
             let below = self.below(&field.selection_set);
             match found.iter_mut().find(|selected| selected.key == key) {
                 Some(selected) => selected.below.extend(below),
-                None => found.push(Selected {
-                    name: field.name.to_string(),
-                    key,
-                    below,
-                }),
+                None => found.push(Selected { name: field.name.to_string(), key, below }),
             }
         });
         found
@@ -155,10 +126,7 @@ impl Reader<'_> {
     fn included(&self, directives: &[apollo_compiler::Node<Directive>]) -> bool {
         directives.iter().all(|directive| {
             let condition = || {
-                let argument = directive
-                    .arguments
-                    .iter()
-                    .find(|argument| argument.name == "if")?;
+                let argument = directive.arguments.iter().find(|argument| argument.name == "if")?;
                 literal(&argument.value, self.variables)?.as_bool()
             };
             match directive.name.as_str() {
@@ -180,40 +148,31 @@ fn literal(value: &Literal, variables: &Map<String, Value>) -> Option<Value> {
         Literal::Boolean(value) => Value::Bool(*value),
         Literal::Int(number) => serde_json::from_str(number.as_str()).unwrap_or(Value::Null),
         Literal::Float(number) => serde_json::from_str(number.as_str()).unwrap_or(Value::Null),
-        Literal::List(items) => items
-            .iter()
-            .map(|item| literal(item, variables).unwrap_or(Value::Null))
-            .collect::<Vec<_>>()
-            .into(),
+        Literal::List(items) => {
+            items.iter().map(|item| literal(item, variables).unwrap_or(Value::Null)).collect::<Vec<_>>().into()
+        }
         Literal::Object(fields) => Value::Object(
-            fields
-                .iter()
-                .filter_map(|(name, value)| Some((name.to_string(), literal(value, variables)?)))
-                .collect(),
+            fields.iter().filter_map(|(name, value)| Some((name.to_string(), literal(value, variables)?))).collect(),
         ),
     })
 }
 
 /// What is left of a recorded value when only `selection` was asked for, as a real server would answer. A selected
-/// field that was not recorded is absent. A recorded key is looked up by alias first, then by name.
+/// field that was not recorded is absent. A recorded key is looked up by alias first, then by name. A thing that has
+/// none of the selected fields was written by hand to show an odd answer, and stays as it is.
 pub(crate) fn project(value: &Value, selection: &[Selected]) -> Value {
     match value {
-        Value::Array(items) => items
-            .iter()
-            .map(|item| project(item, selection))
-            .collect::<Vec<_>>()
-            .into(),
-        Value::Object(fields) if !selection.is_empty() => Value::Object(
-            selection
+        Value::Array(items) => items.iter().map(|item| project(item, selection)).collect::<Vec<_>>().into(),
+        Value::Object(fields) if !selection.is_empty() => {
+            let selected: Map<String, Value> = selection
                 .iter()
                 .filter_map(|selected| {
-                    let value = fields
-                        .get(&selected.key)
-                        .or_else(|| fields.get(&selected.name))?;
+                    let value = fields.get(&selected.key).or_else(|| fields.get(&selected.name))?;
                     Some((selected.key.clone(), project(value, &selected.below)))
                 })
-                .collect(),
-        ),
+                .collect();
+            if selected.is_empty() { value.clone() } else { Value::Object(selected) }
+        }
         _ => value.clone(),
     }
 }
@@ -222,16 +181,11 @@ pub(crate) fn project(value: &Value, selection: &[Selected]) -> Value {
 pub(crate) fn coverage(value: &Value, selection: &[Selected]) -> u32 {
     fn count(value: &Value, selection: &[Selected], found: &mut u32, asked: &mut u32) {
         match value {
-            Value::Array(items) => items
-                .iter()
-                .for_each(|item| count(item, selection, found, asked)),
+            Value::Array(items) => items.iter().for_each(|item| count(item, selection, found, asked)),
             Value::Object(fields) => {
                 for selected in selection {
                     *asked += 1;
-                    if let Some(value) = fields
-                        .get(&selected.key)
-                        .or_else(|| fields.get(&selected.name))
-                    {
+                    if let Some(value) = fields.get(&selected.key).or_else(|| fields.get(&selected.name)) {
                         *found += 1;
                         count(value, &selected.below, found, asked);
                     }
@@ -242,11 +196,7 @@ pub(crate) fn coverage(value: &Value, selection: &[Selected]) -> u32 {
     }
     let (mut found, mut asked) = (0, 0);
     count(value, selection, &mut found, &mut asked);
-    if asked == 0 {
-        1000
-    } else {
-        found * 1000 / asked
-    }
+    if asked == 0 { 1000 } else { found * 1000 / asked }
 }
 
 /// Adds to `value` what only `other` has. Lists are joined item by item when they have the same
@@ -254,10 +204,7 @@ pub(crate) fn coverage(value: &Value, selection: &[Selected]) -> u32 {
 pub(crate) fn fill(value: &mut Value, other: &Value) {
     match (value, other) {
         (Value::Object(fields), Value::Object(others)) => {
-            let other_thing = fields
-                .get("id")
-                .zip(others.get("id"))
-                .is_some_and(|(id, other)| id != other);
+            let other_thing = fields.get("id").zip(others.get("id")).is_some_and(|(id, other)| id != other);
             if other_thing {
                 return;
             }
@@ -271,11 +218,66 @@ pub(crate) fn fill(value: &mut Value, other: &Value) {
             }
         }
         (Value::Array(items), Value::Array(others)) if items.len() == others.len() => {
-            items
-                .iter_mut()
-                .zip(others)
-                .for_each(|(item, other)| fill(item, other));
+            items.iter_mut().zip(others).for_each(|(item, other)| fill(item, other));
         }
         _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(query: &str, variables: Value) -> Operation {
+        Operation::read(&json!({"query": query, "variables": variables})).unwrap()
+    }
+
+    #[test]
+    fn arguments_have_their_variables_filled_in() {
+        let operation = read(
+            "mutation M($i: In!, $n: Int = 3, $absent: ID) { d: drop(input: {a: $i, list: [$n, 1], kind: RED, b: $absent}) { ok } }",
+            json!({"i": {"x": null}}),
+        );
+        assert!(operation.is_mutation);
+        let field = &operation.fields[0];
+        assert_eq!((field.name.as_str(), field.key.as_str()), ("drop", "d"));
+        assert_eq!(field.arguments, json!({"input": {"a": {"x": null}, "list": [3, 1], "kind": "RED"}}));
+    }
+
+    #[test]
+    fn answers_hold_what_was_selected() {
+        let operation = read(
+            "query($more: Boolean!) { card { id t: title ...F extra @include(if: $more) ... on Card { phase { name } } } }
+             fragment F on Card { labels { id } }",
+            json!({"more": false}),
+        );
+        let recorded = json!({
+            "id": "5", "title": "T", "secret": 1, "extra": 2, "labels": [{"id": 1, "name": "x"}],
+            "phase": {"id": 1, "name": "P"},
+        });
+        let selection = &operation.fields[0].selection;
+        assert_eq!(
+            project(&recorded, selection),
+            json!({"id": "5", "t": "T", "labels": [{"id": 1}], "phase": {"name": "P"}})
+        );
+        assert_eq!(coverage(&recorded, selection), 1000);
+        assert_eq!(coverage(&json!({"id": "5", "phase": null}), selection), 500);
+    }
+
+    #[test]
+    fn an_operation_must_be_chosen_when_there_are_two() {
+        let request = json!({"query": "query A { a } query B { b }"});
+        assert!(Operation::read(&request).is_err());
+        let request = json!({"query": "query A { a } query B { b }", "operationName": "B"});
+        assert_eq!(Operation::read(&request).unwrap().fields[0].name, "b");
+    }
+
+    #[test]
+    fn gaps_are_filled_from_the_same_thing_only() {
+        let mut value = json!({"id": 1, "list": [{"id": 1}, {"id": 2}]});
+        fill(&mut value, &json!({"id": 1, "name": "n", "list": [{"id": 1, "x": 1}, {"id": 3, "x": 3}]}));
+        assert_eq!(value, json!({"id": 1, "list": [{"id": 1, "x": 1}, {"id": 2}], "name": "n"}));
     }
 }
