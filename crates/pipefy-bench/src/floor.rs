@@ -29,12 +29,7 @@ pub(crate) async fn serve(backend: String) -> Result<(), Failure> {
         .pool_idle_timeout(Duration::from_secs(90))
         .build()?;
     let target = reqwest::Url::parse(&backend)?.join("/graphql")?;
-    backend::listen(
-        Router::new()
-            .route("/", post(pass))
-            .with_state(Floor { http, target }),
-    )
-    .await
+    backend::listen(Router::new().route("/", post(pass)).with_state(Floor { http, target })).await
 }
 
 async fn pass(State(floor): State<Floor>, body: Bytes) -> Response {

@@ -37,12 +37,7 @@ pub(crate) struct Round {
 }
 
 /// Keeps `in_flight` calls going for `duration`.
-pub(crate) async fn round(
-    address: &str,
-    mode: Mode,
-    in_flight: usize,
-    duration: Duration,
-) -> Result<Round, Failure> {
+pub(crate) async fn round(address: &str, mode: Mode, in_flight: usize, duration: Duration) -> Result<Round, Failure> {
     let mut connections = Vec::new();
     for _ in 0..in_flight {
         let mut connection = Connection::open(address).await?;
@@ -92,11 +87,7 @@ pub(crate) async fn round(
         connection.end_session().await?;
     }
     latencies.sort_unstable();
-    Ok(Round {
-        elapsed,
-        latencies,
-        wrong,
-    })
+    Ok(Round { elapsed, latencies, wrong })
 }
 
 /// A `tools/call` for the card.
@@ -135,13 +126,9 @@ pub(crate) async fn tools_list(address: &str) -> Result<Value, Failure> {
     let (_, body) = connection.post(Bytes::from(request.to_string())).await?;
     // An event stream carries the message in its data lines; a JSON answer is the message.
     let text = String::from_utf8_lossy(&body);
-    let found = text
-        .lines()
-        .map(|line| line.strip_prefix("data:").unwrap_or(line).trim());
+    let found = text.lines().map(|line| line.strip_prefix("data:").unwrap_or(line).trim());
     let messages = found.filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let answer = messages
-        .into_iter()
-        .find(|message| message.get("id") == Some(&json!(2)));
+    let answer = messages.into_iter().find(|message| message.get("id") == Some(&json!(2)));
     Ok(answer.ok_or("tools/list was not answered")?)
 }
 
@@ -156,29 +143,16 @@ struct Connection {
 impl Connection {
     async fn open(address: &str) -> Result<Self, Failure> {
         let uri: Uri = address.parse()?;
-        let host = uri
-            .authority()
-            .ok_or("an address without host")?
-            .as_str()
-            .to_owned();
+        let host = uri.authority().ok_or("an address without host")?.as_str().to_owned();
         let stream = TcpStream::connect(&host).await?;
         stream.set_nodelay(true)?;
-        let (sender, connection) =
-            hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
+        let (sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
         tokio::spawn(async move {
             // A connection that breaks shows as a failing call.
             let _ = connection.await;
         });
-        let path = uri
-            .path_and_query()
-            .map_or("/", |path| path.as_str())
-            .parse()?;
-        Ok(Self {
-            sender,
-            host: HeaderValue::from_str(&host)?,
-            path,
-            session: None,
-        })
+        let path = uri.path_and_query().map_or("/", |path| path.as_str()).parse()?;
+        Ok(Self { sender, host: HeaderValue::from_str(&host)?, path, session: None })
     }
 
     fn request(&self, method: Method, body: Bytes) -> Result<Request<Full<Bytes>>, Failure> {
@@ -195,11 +169,7 @@ impl Connection {
         Ok(request.body(Full::new(body))?)
     }
 
-    async fn send(
-        &mut self,
-        method: Method,
-        body: Bytes,
-    ) -> Result<(hyper::http::response::Parts, Bytes), Failure> {
+    async fn send(&mut self, method: Method, body: Bytes) -> Result<(hyper::http::response::Parts, Bytes), Failure> {
         self.sender.ready().await?;
         let request = self.request(method, body)?;
         let (parts, body) = self.sender.send_request(request).await?.into_parts();
@@ -212,26 +182,15 @@ impl Connection {
     }
 
     async fn start_session(&mut self) -> Result<(), Failure> {
-        let (parts, body) = self
-            .send(Method::POST, Bytes::from(initialize(1).to_string()))
-            .await?;
+        let (parts, body) = self.send(Method::POST, Bytes::from(initialize(1).to_string())).await?;
         if !parts.status.is_success() {
-            return Err(format!(
-                "initialize: {} {}",
-                parts.status,
-                String::from_utf8_lossy(&body)
-            )
-            .into());
+            return Err(format!("initialize: {} {}", parts.status, String::from_utf8_lossy(&body)).into());
         }
         self.session = parts.headers.get("mcp-session-id").cloned();
         let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
         let (status, body) = self.post(Bytes::from(ready.to_string())).await?;
         if status != 202 {
-            return Err(format!(
-                "notifications/initialized: {status} {}",
-                String::from_utf8_lossy(&body)
-            )
-            .into());
+            return Err(format!("notifications/initialized: {status} {}", String::from_utf8_lossy(&body)).into());
         }
         Ok(())
     }

@@ -29,7 +29,8 @@ use std::str::FromStr;
 /// Any failure of a benchmark; it ends the program with its text.
 type Failure = Box<dyn Error + Send + Sync>;
 
-const USAGE: &str = "usage: pipefy-bench run --server PATH [--reference PATH] [--pipefy PATH] [--in-flight N] [--seconds S] \
+const USAGE: &str =
+    "usage: pipefy-bench run --server PATH [--reference PATH] [--pipefy PATH] [--in-flight N] [--seconds S] \
 [--rounds N] [--delay-ms MS] [--starts N] [--sessions N] [--no-stdio] [--json FILE]
        pipefy-bench catalogue [--tools FILE]";
 
@@ -54,10 +55,7 @@ fn main() -> ExitCode {
 }
 
 fn block_on(work: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
-    tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()?
-        .block_on(work)
+    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(work)
 }
 
 /// Options of the command line: `--name value`, or `--no-name` alone.
@@ -67,15 +65,11 @@ impl Options {
     fn read(mut words: impl Iterator<Item = String>) -> Result<Self, Failure> {
         let mut found = BTreeMap::new();
         while let Some(word) = words.next() {
-            let name = word
-                .strip_prefix("--")
-                .ok_or_else(|| format!("{word} is not an option\n{USAGE}"))?;
+            let name = word.strip_prefix("--").ok_or_else(|| format!("{word} is not an option\n{USAGE}"))?;
             let value = if name.starts_with("no-") {
                 String::new()
             } else {
-                words
-                    .next()
-                    .ok_or_else(|| format!("--{name} needs a value\n{USAGE}"))?
+                words.next().ok_or_else(|| format!("--{name} needs a value\n{USAGE}"))?
             };
             found.insert(name.to_owned(), value);
         }
@@ -87,16 +81,13 @@ impl Options {
     }
 
     fn need(&self, name: &str) -> Result<&str, Failure> {
-        self.get(name)
-            .ok_or_else(|| format!("--{name} is missing\n{USAGE}").into())
+        self.get(name).ok_or_else(|| format!("--{name} is missing\n{USAGE}").into())
     }
 
     fn number<T: FromStr>(&self, name: &str, default: T) -> Result<T, Failure> {
         match self.get(name) {
             None => Ok(default),
-            Some(text) => text
-                .parse()
-                .map_err(|_| format!("--{name}: {text} is not a number").into()),
+            Some(text) => text.parse().map_err(|_| format!("--{name}: {text} is not a number").into()),
         }
     }
 }

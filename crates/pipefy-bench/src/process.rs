@@ -21,9 +21,7 @@ pub(crate) struct Process {
 impl Process {
     pub(crate) fn start(command: &mut Command) -> Result<Self, Failure> {
         let program = command.get_program().to_string_lossy().into_owned();
-        let child = command
-            .spawn()
-            .map_err(|error| format!("{program} does not start: {error}"))?;
+        let child = command.spawn().map_err(|error| format!("{program} does not start: {error}"))?;
         Ok(Self { child })
     }
 
@@ -31,26 +29,15 @@ impl Process {
     pub(crate) fn cpu(&self) -> Result<f64, Failure> {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
         // The second field is the program's name in parentheses and may hold anything.
-        let fields = stat
-            .rsplit_once(") ")
-            .map(|(_, fields)| fields)
-            .ok_or("an odd /proc stat line")?;
-        let ticks: u64 = fields
-            .split(' ')
-            .skip(11)
-            .take(2)
-            .filter_map(|field| field.parse::<u64>().ok())
-            .sum();
+        let fields = stat.rsplit_once(") ").map(|(_, fields)| fields).ok_or("an odd /proc stat line")?;
+        let ticks: u64 = fields.split(' ').skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
         Ok(ticks as f64 / TICKS)
     }
 
     /// Resident memory in KiB.
     pub(crate) fn resident(&self) -> Result<u64, Failure> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let line = status
-            .lines()
-            .find_map(|line| line.strip_prefix("VmRSS:"))
-            .ok_or("no VmRSS in /proc status")?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).ok_or("no VmRSS in /proc status")?;
         Ok(line.trim().trim_end_matches(" kB").parse()?)
     }
 }
@@ -65,10 +52,7 @@ impl Drop for Process {
 /// Starts a helper of this program and reads the address it prints.
 pub(crate) fn helper(words: &[&str]) -> Result<(Process, String), Failure> {
     let mut command = Command::new(std::env::current_exe()?);
-    command
-        .args(words)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped());
+    command.args(words).stdin(Stdio::null()).stdout(Stdio::piped());
     let mut process = Process::start(&mut command)?;
     let output = process.child.stdout.take().ok_or("no standard output")?;
     let address = address(lines(output))?;
@@ -136,14 +120,8 @@ fn address(lines: Receiver<String>) -> Result<String, Failure> {
     while let Ok(line) = lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
         if let Some(at) = line.find("http://127.0.0.1:") {
             let address = line.get(at..).unwrap_or_default();
-            let end =
-                |character: char| !(character.is_ascii_alphanumeric() || "/:.".contains(character));
-            return Ok(address
-                .split(end)
-                .next()
-                .unwrap_or_default()
-                .trim_end_matches(['/', '.'])
-                .to_owned());
+            let end = |character: char| !(character.is_ascii_alphanumeric() || "/:.".contains(character));
+            return Ok(address.split(end).next().unwrap_or_default().trim_end_matches(['/', '.']).to_owned());
         }
         seen.push(line);
     }

@@ -20,11 +20,7 @@ impl Spread {
         let at = |index: usize| sorted.get(index).copied().unwrap_or(f64::NAN);
         let last = sorted.len().saturating_sub(1);
         let median = (at(last / 2) + at(last.div_ceil(2))) / 2.0;
-        Self {
-            median,
-            low: at(0),
-            high: at(last),
-        }
+        Self { median, low: at(0), high: at(last) }
     }
 
     pub(crate) fn json(&self) -> Value {
@@ -33,10 +29,7 @@ impl Spread {
 
     /// `12.3 (11.9-13.0)`
     pub(crate) fn text(&self, digits: usize) -> String {
-        format!(
-            "{:.digits$} ({:.digits$}-{:.digits$})",
-            self.median, self.low, self.high
-        )
+        format!("{:.digits$} ({:.digits$}-{:.digits$})", self.median, self.low, self.high)
     }
 }
 
@@ -55,31 +48,16 @@ pub(crate) fn line_on_stderr(text: &str) {
 /// Prints rows under headings, the first column left-aligned, the others right-aligned.
 pub(crate) fn table(headings: &[&str], rows: &[Vec<String>]) -> Result<(), Failure> {
     let width = |column: usize| {
-        let cells = rows
-            .iter()
-            .filter_map(|row| row.get(column))
-            .map(|cell| cell.chars().count());
-        cells
-            .chain(headings.get(column).map(|heading| heading.len()))
-            .max()
-            .unwrap_or(0)
+        let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
+        cells.chain(headings.get(column).map(|heading| heading.len())).max().unwrap_or(0)
     };
     let print = |cells: &[String]| {
         let cells = cells.iter().enumerate().map(|(column, cell)| {
             let width = width(column);
-            if column == 0 {
-                format!("{cell:<width$}")
-            } else {
-                format!("{cell:>width$}")
-            }
+            if column == 0 { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
         });
         line(cells.collect::<Vec<_>>().join("  ").trim_end())
     };
-    print(
-        &headings
-            .iter()
-            .map(|heading| (*heading).to_owned())
-            .collect::<Vec<_>>(),
-    )?;
+    print(&headings.iter().map(|heading| (*heading).to_owned()).collect::<Vec<_>>())?;
     rows.iter().try_for_each(|row| print(row))
 }

@@ -10,10 +10,7 @@ use crate::report::{self, Spread};
 use crate::stdio::{Piped, version_time};
 use crate::{Failure, Options};
 
-const STATELESS: [(&str, &str); 2] = [
-    ("PIPEFY_MCP_STATELESS", "true"),
-    ("PIPEFY_MCP_JSON_RESPONSE", "true"),
-];
+const STATELESS: [(&str, &str); 2] = [("PIPEFY_MCP_STATELESS", "true"), ("PIPEFY_MCP_JSON_RESPONSE", "true")];
 
 /// Load before the first measured round of a target: connections, caches and lazily made parts are warm after it.
 const WARM_UP: Duration = Duration::from_millis(800);
@@ -28,11 +25,7 @@ struct Target {
 }
 
 enum Way {
-    Http {
-        process: Process,
-        address: String,
-        mode: Mode,
-    },
+    Http { process: Process, address: String, mode: Mode },
     Stdio(Piped),
 }
 
@@ -47,42 +40,20 @@ struct Measured {
 }
 
 impl Target {
-    fn http(
-        name: &'static str,
-        (process, address): (Process, String),
-        mode: Mode,
-    ) -> Result<Self, Failure> {
+    fn http(name: &'static str, (process, address): (Process, String), mode: Mode) -> Result<Self, Failure> {
         let idle_kib = process.resident()?;
-        Ok(Self {
-            name,
-            way: Way::Http {
-                process,
-                address,
-                mode,
-            },
-            idle_kib,
-            loaded_kib: 0,
-            rounds: Vec::new(),
-        })
+        Ok(Self { name, way: Way::Http { process, address, mode }, idle_kib, loaded_kib: 0, rounds: Vec::new() })
     }
 
     fn stdio(name: &'static str, server: &Server) -> Result<Self, Failure> {
         let piped = Piped::start(server)?;
         let idle_kib = piped.process.resident()?;
-        Ok(Self {
-            name,
-            way: Way::Stdio(piped),
-            idle_kib,
-            loaded_kib: 0,
-            rounds: Vec::new(),
-        })
+        Ok(Self { name, way: Way::Stdio(piped), idle_kib, loaded_kib: 0, rounds: Vec::new() })
     }
 
     async fn load(&mut self, in_flight: usize, duration: Duration) -> Result<Round, Failure> {
         match &mut self.way {
-            Way::Http { address, mode, .. } => {
-                load::round(address, *mode, in_flight, duration).await
-            }
+            Way::Http { address, mode, .. } => load::round(address, *mode, in_flight, duration).await,
             Way::Stdio(piped) => tokio::task::block_in_place(|| piped.round(in_flight, duration)),
         }
     }
@@ -102,10 +73,7 @@ impl Target {
         let calls = round.latencies.len() as f64;
         let quantile = |share: f64| {
             let index = ((calls - 1.0) * share).round() as usize;
-            round
-                .latencies
-                .get(index)
-                .map_or(f64::NAN, |latency| latency.as_secs_f64() * 1e6)
+            round.latencies.get(index).map_or(f64::NAN, |latency| latency.as_secs_f64() * 1e6)
         };
         self.rounds.push(Measured {
             calls_per_second: calls / round.elapsed.as_secs_f64(),
@@ -132,18 +100,10 @@ pub(crate) async fn run(options: &Options) -> Result<(), Failure> {
     let sessions: usize = options.number("sessions", 1000)?;
     let with_stdio = options.get("no-stdio").is_none();
     let levels = options.get("in-flight").unwrap_or("32");
-    let levels = levels
-        .split(',')
-        .map(str::parse)
-        .collect::<Result<Vec<usize>, _>>()?;
+    let levels = levels.split(',').map(str::parse).collect::<Result<Vec<usize>, _>>()?;
 
     let (_backend, backend) = process::helper(&["backend", "--delay-ms", &delay.to_string()])?;
-    let named = |option| {
-        options.get(option).map(|path| Server {
-            path: path.to_owned(),
-            backend: backend.clone(),
-        })
-    };
+    let named = |option| options.get(option).map(|path| Server { path: path.to_owned(), backend: backend.clone() });
     let (server, reference) = (named("server"), named("reference"));
     if server.is_none() && reference.is_none() {
         options.need("server")?;
@@ -160,26 +120,14 @@ pub(crate) async fn run(options: &Options) -> Result<(), Failure> {
         let floor = process::helper(&["floor", "--backend", &backend])?;
         let mut targets = vec![Target::http("floor", floor, Mode::Plain)?];
         if let Some(server) = &server {
-            targets.push(Target::http(
-                "stateless JSON",
-                server.http(&STATELESS)?,
-                Mode::Stateless,
-            )?);
-            targets.push(Target::http(
-                "stateful SSE",
-                server.http(&[])?,
-                Mode::Stateful,
-            )?);
+            targets.push(Target::http("stateless JSON", server.http(&STATELESS)?, Mode::Stateless)?);
+            targets.push(Target::http("stateful SSE", server.http(&[])?, Mode::Stateful)?);
             if with_stdio {
                 targets.push(Target::stdio("stdio", server)?);
             }
         }
         if let Some(reference) = &reference {
-            targets.push(Target::http(
-                "reference SSE",
-                reference.http(&[])?,
-                Mode::Stateful,
-            )?);
+            targets.push(Target::http("reference SSE", reference.http(&[])?, Mode::Stateful)?);
             if with_stdio {
                 targets.push(Target::stdio("reference stdio", reference)?);
             }
@@ -195,25 +143,12 @@ pub(crate) async fn run(options: &Options) -> Result<(), Failure> {
         all_levels.push(print_load(in_flight, delay, &targets)?);
     }
     results.insert("load".to_owned(), Value::Array(all_levels));
-    results.insert(
-        "start_up".to_owned(),
-        start_up(
-            server.as_ref(),
-            reference.as_ref(),
-            options.get("pipefy"),
-            starts,
-        )?,
-    );
-    results.insert(
-        "memory_and_catalogue".to_owned(),
-        sizes(server.as_ref(), reference.as_ref(), sessions).await?,
-    );
+    results
+        .insert("start_up".to_owned(), start_up(server.as_ref(), reference.as_ref(), options.get("pipefy"), starts)?);
+    results.insert("memory_and_catalogue".to_owned(), sizes(server.as_ref(), reference.as_ref(), sessions).await?);
 
     if let Some(file) = options.get("json") {
-        std::fs::write(
-            file,
-            serde_json::to_string_pretty(&Value::Object(results))? + "\n",
-        )?;
+        std::fs::write(file, serde_json::to_string_pretty(&Value::Object(results))? + "\n")?;
     }
     Ok(())
 }
@@ -222,23 +157,16 @@ fn print_load(in_flight: usize, delay: u64, targets: &[Target]) -> Result<Value,
     report::line(&format!(
         "\nget_card, {in_flight} in flight, backend delay {delay} ms: median (lowest-highest) of the rounds"
     ))?;
-    let floor = targets.first().map(|floor| {
-        (
-            floor.spread(|round| round.cpu_us),
-            floor.spread(|round| round.p50_us),
-        )
-    });
+    let floor = targets.first().map(|floor| (floor.spread(|round| round.cpu_us), floor.spread(|round| round.p50_us)));
     let (floor_cpu, floor_p50) = floor.ok_or("no floor")?;
     let mut rows = Vec::new();
     let mut values = Map::new();
     for target in targets {
         let wrong: usize = target.rounds.iter().map(|round| round.wrong).sum();
         if wrong > 0 {
-            return Err(format!(
-                "{}: {wrong} calls did not answer the card; its figures mean nothing",
-                target.name
-            )
-            .into());
+            return Err(
+                format!("{}: {wrong} calls did not answer the card; its figures mean nothing", target.name).into()
+            );
         }
         let rate = target.spread(|round| round.calls_per_second);
         let cpu = target.spread(|round| round.cpu_us);
@@ -295,16 +223,11 @@ fn start_up(
     starts: usize,
 ) -> Result<Value, Failure> {
     let times = |measure: &dyn Fn() -> Result<Duration, Failure>| {
-        let times: Result<Vec<f64>, Failure> = (0..starts)
-            .map(|_| Ok(measure()?.as_secs_f64() * 1e3))
-            .collect();
+        let times: Result<Vec<f64>, Failure> = (0..starts).map(|_| Ok(measure()?.as_secs_f64() * 1e3)).collect();
         Ok::<_, Failure>(Spread::of(&times?))
     };
     let mut figures = Vec::new();
-    for (name, server) in [
-        ("initialize on stdio", server),
-        ("reference, initialize on stdio", reference),
-    ] {
+    for (name, server) in [("initialize on stdio", server), ("reference, initialize on stdio", reference)] {
         if let Some(server) = server {
             figures.push((name, times(&|| Ok(Piped::start(server)?.start_up))?));
         }
@@ -313,56 +236,33 @@ fn start_up(
         figures.push(("pipefy --version", times(&|| version_time(program))?));
     }
     report::line("")?;
-    let rows: Vec<_> = figures
-        .iter()
-        .map(|(name, spread)| vec![(*name).to_owned(), spread.text(1)])
-        .collect();
+    let rows: Vec<_> = figures.iter().map(|(name, spread)| vec![(*name).to_owned(), spread.text(1)]).collect();
     report::table(&["start-up", "ms"], &rows)?;
-    Ok(Value::Object(
-        figures
-            .iter()
-            .map(|(name, spread)| ((*name).to_owned(), spread.json()))
-            .collect(),
-    ))
+    Ok(Value::Object(figures.iter().map(|(name, spread)| ((*name).to_owned(), spread.json())).collect()))
 }
 
 /// Memory of idle sessions, and bytes of the catalogue.
-async fn sizes(
-    server: Option<&Server>,
-    reference: Option<&Server>,
-    sessions: usize,
-) -> Result<Value, Failure> {
+async fn sizes(server: Option<&Server>, reference: Option<&Server>, sessions: usize) -> Result<Value, Failure> {
     let mut rows = Vec::new();
     let mut values = Map::new();
     for (name, server) in [("server", server), ("reference", reference)] {
         let Some(server) = server else { continue };
         let (process, address) = server.http(&[])?;
         let answer = load::tools_list(&address).await?;
-        let tools = answer
-            .pointer("/result/tools")
-            .and_then(Value::as_array)
-            .map_or(0, Vec::len);
+        let tools = answer.pointer("/result/tools").and_then(Value::as_array).map_or(0, Vec::len);
         let bytes = answer.to_string().len();
         // One session first, so that what is made once is not counted as a session's.
         load::idle_sessions(&address, 1).await?;
         let before = process.resident()?;
         load::idle_sessions(&address, sessions).await?;
         let grown = process.resident()?.saturating_sub(before) as f64 / sessions.max(1) as f64;
-        rows.push(vec![
-            name.to_owned(),
-            tools.to_string(),
-            bytes.to_string(),
-            format!("{grown:.1}"),
-        ]);
+        rows.push(vec![name.to_owned(), tools.to_string(), bytes.to_string(), format!("{grown:.1}")]);
         values.insert(
             name.to_owned(),
             json!({"tools": tools, "tools_list_bytes": bytes, "idle_sessions": sessions, "idle_session_kib": grown}),
         );
     }
     report::line("")?;
-    report::table(
-        &["sizes", "tools", "tools/list bytes", "KiB per idle session"],
-        &rows,
-    )?;
+    report::table(&["sizes", "tools", "tools/list bytes", "KiB per idle session"], &rows)?;
     Ok(Value::Object(values))
 }

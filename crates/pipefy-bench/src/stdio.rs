@@ -28,32 +28,17 @@ pub(crate) struct Piped {
 impl Piped {
     pub(crate) fn start(server: &Server) -> Result<Self, Failure> {
         let mut command = server.command(&[]);
-        command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let start = Instant::now();
         let mut process = Process::start(&mut command)?;
         let mut input = process.child.stdin.take().ok_or("no standard input")?;
         let lines = lines(process.child.stdout.take().ok_or("no standard output")?);
         writeln!(input, "{}", initialize(1))?;
         input.flush()?;
-        lines
-            .recv_timeout(PATIENCE)
-            .map_err(|_| format!("{} did not answer initialize", server.path))?;
+        lines.recv_timeout(PATIENCE).map_err(|_| format!("{} did not answer initialize", server.path))?;
         let start_up = start.elapsed();
-        writeln!(
-            input,
-            "{}",
-            json!({"jsonrpc": "2.0", "method": "notifications/initialized"})
-        )?;
-        Ok(Self {
-            process,
-            input,
-            lines,
-            start_up,
-            last_id: 1,
-        })
+        writeln!(input, "{}", json!({"jsonrpc": "2.0", "method": "notifications/initialized"}))?;
+        Ok(Self { process, input, lines, start_up, last_id: 1 })
     }
 
     /// Keeps `in_flight` calls going for `duration`.
@@ -66,16 +51,9 @@ impl Piped {
             self.send(&mut sent)?;
         }
         while !sent.is_empty() {
-            let line = self
-                .lines
-                .recv_timeout(PATIENCE)
-                .map_err(|_| "a call was not answered on stdio")?;
+            let line = self.lines.recv_timeout(PATIENCE).map_err(|_| "a call was not answered on stdio")?;
             let message: Value = serde_json::from_str(&line)?;
-            let Some(at) = message
-                .get("id")
-                .and_then(Value::as_u64)
-                .and_then(|id| sent.remove(&id))
-            else {
+            let Some(at) = message.get("id").and_then(Value::as_u64).and_then(|id| sent.remove(&id)) else {
                 continue;
             };
             latencies.push(at.elapsed());
@@ -86,11 +64,7 @@ impl Piped {
         }
         let elapsed = start.elapsed();
         latencies.sort_unstable();
-        Ok(Round {
-            elapsed,
-            latencies,
-            wrong,
-        })
+        Ok(Round { elapsed, latencies, wrong })
     }
 
     fn send(&mut self, sent: &mut HashMap<u64, Instant>) -> Result<(), Failure> {
@@ -104,10 +78,7 @@ impl Piped {
 /// How long `program --version` takes.
 pub(crate) fn version_time(program: &str) -> Result<Duration, Failure> {
     let start = Instant::now();
-    let output = Command::new(program)
-        .arg("--version")
-        .stdin(Stdio::null())
-        .output()?;
+    let output = Command::new(program).arg("--version").stdin(Stdio::null()).output()?;
     if !output.status.success() {
         return Err(format!("{program} --version failed").into());
     }
