@@ -6,8 +6,8 @@ use futures_util::future::BoxFuture;
 use pipefy::settings::AuthSettings;
 use pipefy::{Budget, PipefyEngine, Surface, organizations};
 use pipefy_auth::{
-    AuthError, AuthHttp, AuthStatus, BrowserLogin, CALLBACK_LIMIT, DeviceLogin, Identity, Logout, Platform, SessionKeeper,
-    StoredSession, keychain_hint, status,
+    AuthError, AuthHttp, AuthStatus, BrowserLogin, CALLBACK_LIMIT, DeviceLogin, Identity, Logout, Platform,
+    SessionKeeper, StoredSession, keychain_hint, status,
 };
 use serde_json::{Map, Value};
 
@@ -35,7 +35,8 @@ pub(crate) fn login<'a>(start: &'a Start, args: Args) -> Work<'a> {
     Box::pin(async move {
         let loaded = settings(start)?;
         let keeper = SessionKeeper::open(&loaded.auth, AuthHttp::new())?;
-        let limit = args.get("callback_timeout").and_then(Value::as_f64).map_or(CALLBACK_LIMIT, Duration::from_secs_f64);
+        let limit =
+            args.get("callback_timeout").and_then(Value::as_f64).map_or(CALLBACK_LIMIT, Duration::from_secs_f64);
         let signing_in = async {
             match given(&args, "device") {
                 true => device(start, &loaded.auth).await,
@@ -55,7 +56,8 @@ pub(crate) fn login<'a>(start: &'a Start, args: Args) -> Work<'a> {
             let error = AuthError::NotStored { backend, cause };
             return Err(Failure::Plain { code: error.exit_code(), text: format!("{error}\n{hint}") });
         }
-        let mut shown = Shown::text(format!("Signed in to Pipefy ({}). The session is kept in {backend}.\n", session.issuer));
+        let mut shown =
+            Shown::text(format!("Signed in to Pipefy ({}). The session is kept in {backend}.\n", session.issuer));
         if !loaded.auth.masking.is_empty() {
             shown = shown.note(format!(
                 "note: {} is set, and other pipefy commands continue to use it instead of this session.",
@@ -87,7 +89,10 @@ async fn browser(
 async fn device(start: &Start, settings: &AuthSettings) -> Result<StoredSession, Failure> {
     let login = DeviceLogin::start(settings, AuthHttp::new()).await?;
     say(start, &format!("Signing in at {}\n\n", login.issuer()));
-    say(start, &format!("On any device, open {}\nand enter the code {}\n", login.verification_uri(), login.user_code()));
+    say(
+        start,
+        &format!("On any device, open {}\nand enter the code {}\n", login.verification_uri(), login.user_code()),
+    );
     if let Some(complete) = login.verification_uri_complete() {
         say(start, &format!("or open {complete}\n"));
     }
@@ -159,13 +164,15 @@ fn report(status: &AuthStatus, identity: Option<&Identity>, rejected: bool) -> S
     };
     let session = status.session.as_ref();
     let issuer = session.map(|session| format!(" ({})", session.issuer)).unwrap_or_default();
-    let who = match identity.map(|identity| (identity.email.as_deref().unwrap_or("unknown"), identity.name.as_deref())) {
+    let who = match identity.map(|identity| (identity.email.as_deref().unwrap_or("unknown"), identity.name.as_deref()))
+    {
         Some((email, Some(name))) if !name.is_empty() => format!("{email} ({name})"),
         Some((email, _)) => email.to_owned(),
         None if rejected => "unknown (the token was rejected)".to_owned(),
         None => "unknown".to_owned(),
     };
-    let mut text = format!("Signed in to Pipefy{issuer}\n  Identity:      {who}\n  Auth source:   {}\n", active.label());
+    let mut text =
+        format!("Signed in to Pipefy{issuer}\n  Identity:      {who}\n  Auth source:   {}\n", active.label());
     if let Some(session) = session {
         let refresh = if session.refresh_never_expires {
             "does not expire".to_owned()

@@ -59,7 +59,8 @@ pub(crate) enum Route {
 pub(crate) type FlowFn = for<'a> fn(&'a Flow<'a>, Map<String, Value>) -> BoxFuture<'a, Result<Shown, Failure>>;
 
 /// A command about this program or this machine.
-pub(crate) type LocalFn = for<'a> fn(&'a crate::run::Start, Map<String, Value>) -> BoxFuture<'a, Result<Shown, Failure>>;
+pub(crate) type LocalFn =
+    for<'a> fn(&'a crate::run::Start, Map<String, Value>) -> BoxFuture<'a, Result<Shown, Failure>>;
 
 /// Who says yes before something irreversible happens.
 pub(crate) enum Consent {
@@ -87,6 +88,10 @@ pub(crate) enum Show {
     SuccessAs(&'static str),
     /// `success: true`, the sentence about it, then the keys of the result.
     Told,
+    /// That this root field of a deletion succeeded, as Pipefy answers it.
+    Done(&'static str),
+    /// All of it under this key.
+    Under(&'static str),
     /// Something of its own.
     With(fn(Outcome) -> Value),
 }

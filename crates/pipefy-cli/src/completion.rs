@@ -114,7 +114,8 @@ pub(crate) fn answer(environment: &Environment, terminal: &Terminal) -> Option<u
         }
         Shell::PowerShell | Shell::Pwsh => {
             let typed = variable("_TYPER_COMPLETE_WORD_TO_COMPLETE").to_owned();
-            let mut words: Vec<String> = variable("_TYPER_COMPLETE_ARGS").split_whitespace().map(str::to_owned).collect();
+            let mut words: Vec<String> =
+                variable("_TYPER_COMPLETE_ARGS").split_whitespace().map(str::to_owned).collect();
             if !typed.is_empty() && words.last() == Some(&typed) {
                 words.pop();
             }
@@ -123,7 +124,8 @@ pub(crate) fn answer(environment: &Environment, terminal: &Terminal) -> Option<u
         Shell::Zsh | Shell::Fish => {
             let line = variable("_TYPER_COMPLETE_ARGS");
             let mut words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-            let typed = if line.ends_with(char::is_whitespace) { String::new() } else { words.pop().unwrap_or_default() };
+            let typed =
+                if line.ends_with(char::is_whitespace) { String::new() } else { words.pop().unwrap_or_default() };
             (words, typed)
         }
     };
@@ -144,10 +146,11 @@ fn reply(shell: Shell, offers: &[Offer]) -> String {
             if offers.is_empty() {
                 return "_files\n".to_owned();
             }
-            let escaped = |text: &str| text.replace('\\', "\\\\").replace('"', "\"\"").replace('$', "\\$").replace('`', "\\`");
-            let items = offers.iter().map(|offer| {
-                format!("\"{}\":\"{}\"", escaped(&offer.word).replace(':', "\\:"), escaped(&offer.help))
-            });
+            let escaped =
+                |text: &str| text.replace('\\', "\\\\").replace('"', "\"\"").replace('$', "\\$").replace('`', "\\`");
+            let items = offers
+                .iter()
+                .map(|offer| format!("\"{}\":\"{}\"", escaped(&offer.word).replace(':', "\\:"), escaped(&offer.help)));
             return format!("_arguments '*: :(({}))'\n", items.collect::<Vec<_>>().join("\n"));
         }
     };
@@ -175,17 +178,18 @@ fn offers(words: &[String], typed: &str) -> Vec<Offer> {
         Some(command) => {
             let options = parse::options(command);
             let last = rest.last();
-            let waiting = last.and_then(|last| options.iter().find(|option| option.takes_value() && option.flags().any(|flag| flag == last)));
+            let waiting = last.and_then(|last| {
+                options.iter().find(|option| option.takes_value() && option.flags().any(|flag| flag == last))
+            });
             match waiting {
                 Some(option) => values(command.path, option),
                 None if typed.starts_with('-') => flags(&options),
                 None => Vec::new(),
             }
         }
-        None if typed.starts_with('-') && path.is_empty() => parse::GLOBALS
-            .iter()
-            .map(|(flag, _)| Offer { word: (*flag).to_owned(), help: String::new() })
-            .collect(),
+        None if typed.starts_with('-') && path.is_empty() => {
+            parse::GLOBALS.iter().map(|(flag, _)| Offer { word: (*flag).to_owned(), help: String::new() }).collect()
+        }
         None => commands::children(&path)
             .into_iter()
             .map(|name| {
@@ -209,7 +213,8 @@ fn flags(options: &[Param]) -> Vec<Offer> {
 }
 
 fn values(path: &str, option: &Param) -> Vec<Offer> {
-    let plain = |words: &[&str]| words.iter().map(|word| Offer { word: (*word).to_owned(), help: String::new() }).collect();
+    let plain =
+        |words: &[&str]| words.iter().map(|word| Offer { word: (*word).to_owned(), help: String::new() }).collect();
     match option.kind {
         Kind::Choice(words) => plain(words),
         _ if path == "field create" && option.name == "field_type" => plain(FIELD_TYPES),
@@ -268,8 +273,11 @@ pub(crate) fn set_up(environment: &Environment, terminal: &Terminal, install: bo
     }
     match install_for(shell, environment) {
         Ok(path) => terminal.out(
-            format!("{name} completion installed in {}\nCompletion will take effect once you restart the terminal\n", path.display())
-                .as_bytes(),
+            format!(
+                "{name} completion installed in {}\nCompletion will take effect once you restart the terminal\n",
+                path.display()
+            )
+            .as_bytes(),
         ),
         Err(text) => {
             terminal.err(&text);

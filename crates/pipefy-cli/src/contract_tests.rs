@@ -92,7 +92,8 @@ fn differences(command: &Command, wanted: &Value) -> Vec<String> {
         if option.flags().map(str::to_owned).collect::<BTreeSet<_>>() != flags {
             differ(format!("flags of {name}"));
         }
-        if option.negative().map(str::to_owned).into_iter().collect::<BTreeSet<_>>() != words(&wanted["negative_flags"]) {
+        if option.negative().map(str::to_owned).into_iter().collect::<BTreeSet<_>>() != words(&wanted["negative_flags"])
+        {
             differ(format!("negative of {name}"));
         }
         if kind(option) != wanted["type"].as_str().unwrap() {
@@ -226,12 +227,16 @@ impl std::fmt::Debug for KindName {
             Kind::Flag => f.write_str("flag"),
             Kind::Pair => f.write_str("pair"),
             Kind::Choice(words) => write!(f, "one of {}", words.join(" ")),
-            Kind::Json(shape) => write!(f, "json {}", match shape {
-                crate::command::Shape::Object => "object",
-                crate::command::Shape::Array => "array",
-                crate::command::Shape::ObjectOrArray => "object or array",
-                crate::command::Shape::Any => "value",
-            }),
+            Kind::Json(shape) => write!(
+                f,
+                "json {}",
+                match shape {
+                    crate::command::Shape::Object => "object",
+                    crate::command::Shape::Array => "array",
+                    crate::command::Shape::ObjectOrArray => "object or array",
+                    crate::command::Shape::Any => "value",
+                }
+            ),
             Kind::Commas => f.write_str("items between commas"),
             Kind::Words => f.write_str("items between commas or spaces"),
             Kind::Path => f.write_str("path"),
@@ -272,7 +277,12 @@ fn help_is_plain_ascii() {
     for command in commands::rows() {
         assert!(command.about.is_ascii() && !command.about.ends_with('.'), "{}: {}", command.path, command.about);
         for param in command.params {
-            assert!(param.help.is_ascii() && !param.help.is_empty() && !param.help.ends_with('.'), "{}: {}", command.path, param.help);
+            assert!(
+                param.help.is_ascii() && !param.help.is_empty() && !param.help.ends_with('.'),
+                "{}: {}",
+                command.path,
+                param.help
+            );
         }
     }
 }

@@ -9,7 +9,8 @@ use serde_json::{Map, Value, json};
 use crate::failure::Failure;
 use crate::flow::Flow;
 use crate::output::{Body, Shown};
-use crate::run::{nothing, with_success};
+use crate::run::nothing;
+use crate::shapes::with_success;
 
 type Args = Map<String, Value>;
 type Work<'a> = BoxFuture<'a, Result<Shown, Failure>>;
@@ -64,8 +65,7 @@ pub(crate) fn organization<'a>(flow: &'a Flow<'a>, mut args: Args) -> Work<'a> {
 
 /// `automation list`: the page in JSON; a table and a line with the page's end for people.
 pub(crate) fn automations<'a>(flow: &'a Flow<'a>, args: Args) -> Work<'a> {
-    const COLUMNS: [&str; 7] =
-        ["id", "name", "active", "action_id", "actionEnabled", "disabledReason", "event_id"];
+    const COLUMNS: [&str; 7] = ["id", "name", "active", "action_id", "actionEnabled", "disabledReason", "event_id"];
     Box::pin(async move {
         let outcome = flow.call("get_automations", args).await?;
         let page = outcome.page.clone().unwrap_or_default();
@@ -87,7 +87,8 @@ pub(crate) fn automations<'a>(flow: &'a Flow<'a>, args: Args) -> Work<'a> {
             .into_iter()
             .flatten()
             .map(|row| {
-                let cells = COLUMNS.iter().filter_map(|name| row.get(*name).map(|cell| ((*name).to_owned(), cell.clone())));
+                let cells =
+                    COLUMNS.iter().filter_map(|name| row.get(*name).map(|cell| ((*name).to_owned(), cell.clone())));
                 Value::Object(cells.collect())
             })
             .collect();
@@ -150,54 +151,6 @@ pub(crate) fn graphql<'a>(flow: &'a Flow<'a>, args: Args) -> Work<'a> {
 
 fn has_errors(error: &ToolError) -> bool {
     matches!(error.source.as_deref(), Some(pipefy::Error::Graphql { errors, .. }) if !errors.is_empty())
-}
-
-/// Lists as the reference shows AI automations: the page beside the data.
-pub(crate) fn listed(outcome: Outcome) -> Value {
-    let (message, page) = (outcome.message.clone(), outcome.page.clone());
-    let data = outcome.body.into_value();
-    let mut map = Map::new();
-    map.insert("success".to_owned(), true.into());
-    map.insert("data".to_owned(), data);
-    map.insert("message".to_owned(), message.into());
-    if let Some(page) = page {
-        map.insert("pagination".to_owned(), page.block());
-    }
-    map.into()
-}
-
-/// `success: true`, the keys of the result, and `page_info`.
-pub(crate) fn paged(outcome: Outcome) -> Value {
-    let page = outcome.page.clone();
-    let mut value = with_success(None, outcome.body.into_value());
-    if let (Value::Object(map), Some(page)) = (&mut value, page)
-        && !map.contains_key("page_info")
-    {
-        map.insert("page_info".to_owned(), json!({ "hasNextPage": page.has_more, "endCursor": page.end_cursor }));
-    }
-    value
-}
-
-/// An access probe: `success` is its `ok`.
-pub(crate) fn probed(outcome: Outcome) -> Value {
-    let probe = outcome.body.into_value();
-    let ok = probe.get("ok") == Some(&Value::Bool(true));
-    let mut map = Map::new();
-    map.insert("success".to_owned(), ok.into());
-    if let Value::Object(keys) = probe {
-        map.extend(keys);
-    }
-    map.into()
-}
-
-/// A listing without what is around it.
-pub(crate) fn bare_list(outcome: Outcome) -> Value {
-    match outcome.body.into_value() {
-        Value::Object(map) if map.values().filter(|value| value.is_array()).count() == 1 => {
-            map.into_iter().map(|(_, value)| value).find(Value::is_array).unwrap_or_default()
-        }
-        other => other,
-    }
 }
 
 /// Checks behaviors first; problems are usage errors, one per line.
@@ -319,7 +272,9 @@ pub(crate) fn update_ai_automation<'a>(flow: &'a Flow<'a>, mut args: Args) -> Wo
         {
             if !check.contains_key(name) {
                 let known = dig(&rule, path).filter(|value| !value.is_null()).cloned().ok_or_else(|| {
-                    Failure::usage("the automation does not tell its prompt and fields; pass both --prompt and --field-ids")
+                    Failure::usage(
+                        "the automation does not tell its prompt and fields; pass both --prompt and --field-ids",
+                    )
                 })?;
                 check.insert(name.to_owned(), known);
             }
@@ -435,7 +390,8 @@ fn export<'a>(flow: &'a Flow<'a>, mut args: Args, start: &'static str, look: &'s
         loop {
             let arguments = Map::from_iter([("export_id".to_owned(), Value::from(id.clone()))]);
             let seen = flow.call(look, arguments).await?.body.into_value();
-            let state = find(&seen, &mut |key, value| (key == "state").then(|| value.as_str().map(str::to_owned)).flatten());
+            let state =
+                find(&seen, &mut |key, value| (key == "state").then(|| value.as_str().map(str::to_owned)).flatten());
             match state.as_deref() {
                 Some("done") => {
                     let url = find(&seen, &mut |key, value| {
@@ -446,7 +402,9 @@ fn export<'a>(flow: &'a Flow<'a>, mut args: Args, start: &'static str, look: &'s
                         .ok_or_else(|| Failure::failed(format!("Export {id} is done but has no file.")))?;
                     return download(flow, &url).await;
                 }
-                Some(state @ ("failed" | "error")) => return Err(Failure::failed(format!("Export {id} ended as {state}."))),
+                Some(state @ ("failed" | "error")) => {
+                    return Err(Failure::failed(format!("Export {id} ended as {state}.")));
+                }
                 _ if Instant::now() + POLL > until => {
                     return Err(Failure::failed(format!(
                         "Export {id} was not ready within {limit} s; try again with a longer --poll-timeout, or look at it with \

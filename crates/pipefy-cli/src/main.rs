@@ -18,6 +18,7 @@ mod parse;
 mod prompt;
 mod run;
 mod sandbox;
+mod shapes;
 mod tokens;
 mod tools;
 mod values;

@@ -118,7 +118,8 @@ fn sorted(argv: &[OsString]) -> (Vec<OsString>, bool) {
     let mut asked_version = false;
     while let Some(token) = tokens.get(at).filter(|token| token.starts_with('-')) {
         let name = token.split_once('=').map_or(*token, |(name, _)| name);
-        let Some(takes_value) = GLOBALS.iter().find_map(|(flag, takes_value)| (*flag == name).then_some(*takes_value)) else {
+        let Some(takes_value) = GLOBALS.iter().find_map(|(flag, takes_value)| (*flag == name).then_some(*takes_value))
+        else {
             return (line, false);
         };
         asked_version |= *token == "--version";
@@ -276,7 +277,8 @@ pub(crate) fn options(command: &Command) -> Vec<Param> {
     if op.debug {
         shared.push(flag("--debug", "debug", "Show codes and the correlation id in errors"));
     }
-    let free = |param: &Param| !command.has_flag(param.flag()) && !command.params.iter().any(|own| own.name == param.name);
+    let free =
+        |param: &Param| !command.has_flag(param.flag()) && !command.params.iter().any(|own| own.name == param.name);
     options.extend(shared.into_iter().filter(free));
     options
 }
@@ -297,7 +299,9 @@ fn positional(param: &Param) -> Arg {
 fn id(text: &str) -> Result<String, String> {
     match text.trim() {
         "" => Err("an id must not be blank".to_owned()),
-        text if text.starts_with("--") => Err("an id cannot start with two hyphens; this looks like an option".to_owned()),
+        text if text.starts_with("--") => {
+            Err("an id cannot start with two hyphens; this looks like an option".to_owned())
+        }
         text => Ok(text.to_owned()),
     }
 }
@@ -336,11 +340,11 @@ fn option(built: clap::Command, param: &Param) -> clap::Command {
         Kind::Path | Kind::TextFile => ("FILE", arg),
         Kind::Text | Kind::Id | Kind::Flag | Kind::Pair => ("TEXT", arg),
     };
-    let arg = arg
-        .value_name(name)
-        .allow_hyphen_values(true)
-        .required(param.required)
-        .action(if param.many { ArgAction::Append } else { ArgAction::Set });
+    let arg = arg.value_name(name).allow_hyphen_values(true).required(param.required).action(if param.many {
+        ArgAction::Append
+    } else {
+        ArgAction::Set
+    });
     built.arg(match param.default {
         Preset::Int(number) => arg.default_value(number.to_string()),
         Preset::Float(number) => arg.default_value(number.to_string()),

@@ -4,7 +4,9 @@ use std::ffi::OsString;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pipefy::settings::{self, AuthSettings, Environment, IPAAS_CONNECTION_PREFIX, Overrides, PipefySettings, PolicySettings};
+use pipefy::settings::{
+    self, AuthSettings, Environment, IPAAS_CONNECTION_PREFIX, Overrides, PipefySettings, PolicySettings,
+};
 use pipefy::{Budget, Credential, PipefyEngine, Surface};
 use pipefy_auth::AuthError;
 use pipefy_sandbox::Attached;
@@ -18,7 +20,8 @@ use crate::failure::Failure;
 use crate::flow::{Approved, Flow};
 use crate::output::{Body, Shown, Terminal};
 use crate::parse::{self, Early, Given, Globals, Line};
-use crate::{completion, prompt, sandbox};
+use crate::shapes::with_success;
+use crate::{commands, completion, prompt, sandbox};
 
 /// How long a call may take to notice Ctrl-C.
 const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -131,6 +134,7 @@ pub(crate) fn shown(command: &Command, outcome: Outcome, approved: Approved) -> 
         }
         return Shown::value(value);
     }
+    let extra = outcome.extra.clone();
     let body = |outcome: Outcome| outcome.body.into_value();
     let value = match &command.show {
         Show::Body => body(outcome),
@@ -153,28 +157,27 @@ pub(crate) fn shown(command: &Command, outcome: Outcome, approved: Approved) -> 
             let message = outcome.message.clone();
             with_success(message, body(outcome))
         }
+        Show::Done(root) => json!({ *root: { "success": true } }),
+        Show::Under(key) => json!({ *key: body(outcome) }),
         Show::With(of) => of(outcome),
     };
+    let value = with_extra(value, extra);
     let mut shown = Shown::value(value);
     shown.notes = notes;
     shown.code = shown.code.max(u8::from(unverified));
     shown
 }
 
-/// `success: true`, the sentence, and the keys of the value.
-pub(crate) fn with_success(message: Option<String>, value: Value) -> Value {
-    let mut map = Map::new();
-    map.insert("success".to_owned(), true.into());
-    if let Some(message) = message {
-        map.insert("message".to_owned(), message.into());
-    }
-    match value {
-        Value::Object(keys) => map.extend(keys),
-        other => {
-            map.insert("data".to_owned(), other);
+/// What a capability did otherwise than asked belongs into the data that scripts read.
+fn with_extra(mut value: Value, mut extra: Map<String, Value>) -> Value {
+    if let Value::Object(map) = &mut value {
+        for key in ["title_warning", "skipped_field_ids"] {
+            if let Some(said) = extra.shift_remove(key) {
+                map.entry(key).or_insert(said);
+            }
         }
     }
-    map.into()
+    value
 }
 
 /// What was not sent, for people to look at.
@@ -200,6 +203,7 @@ fn notes(outcome: &Outcome) -> Vec<String> {
         let next = text("next_cursor").map(|cursor| format!(" Go on with --after {cursor}")).unwrap_or_default();
         notes.push(format!("note: {returned} items read, and there are more{why}.{next}"));
     }
+    notes.extend(text("warning").map(|warning| format!("warning: {}", commands::with_commands(warning))));
     if let Some(verification) = outcome.extra.get("verification") {
         let note = verification.get("note").and_then(Value::as_str).unwrap_or_default();
         notes.push(match verification.get("verified") {
@@ -255,7 +259,8 @@ impl Start {
             let name = if on { "--allow-insecure-urls" } else { "--no-allow-insecure-urls" };
             overrides.set(&settings::ALLOW_INSECURE_URLS, name, on.to_string());
         }
-        let loaded = settings::load_cli(&self.environment, &overrides).map_err(|error| Failure::refused(error.to_string()))?;
+        let loaded =
+            settings::load_cli(&self.environment, &overrides).map_err(|error| Failure::refused(error.to_string()))?;
         for warning in &loaded.report.warnings {
             self.terminal.err(warning);
         }

@@ -18,7 +18,11 @@ use crate::values;
 ///
 /// # Errors
 /// The data or the address cannot be used; exit code 1, or 2 when no place for the data is known.
-pub(crate) async fn attach(data: Option<&str>, port: Option<u16>, seed: Option<u64>) -> Result<(Attached, String), Failure> {
+pub(crate) async fn attach(
+    data: Option<&str>,
+    port: Option<u16>,
+    seed: Option<u64>,
+) -> Result<(Attached, String), Failure> {
     let data = match data {
         Some(":memory:") => Data::Memory,
         Some(path) => Data::File(values::expand(path)),

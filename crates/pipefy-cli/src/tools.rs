@@ -26,9 +26,7 @@ pub(crate) fn list<'a>(_: &'a Start, args: Map<String, Value>) -> BoxFuture<'a, 
                 })
             })
             .collect();
-        let short = |tool: &&Tool| {
-            json!({ "tool": tool.name(), "class": class(tool), "command": command(tool), "description": first_sentence(tool) })
-        };
+        let short = |tool: &&Tool| json!({ "tool": tool.name(), "class": class(tool), "command": command(tool), "description": first_sentence(tool) });
         let full = |tool: &&Tool| {
             json!({
                 "name": tool.name(),

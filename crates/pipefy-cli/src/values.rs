@@ -108,9 +108,7 @@ pub(crate) fn text_file(path: &str) -> Result<String, String> {
     let shown = path.display();
     let file = std::fs::File::open(&path).map_err(|error| format!("{shown} cannot be read: {error}"))?;
     let mut bytes = Vec::new();
-    file.take(TEXT_LIMIT + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|error| format!("{shown} cannot be read: {error}"))?;
+    file.take(TEXT_LIMIT + 1).read_to_end(&mut bytes).map_err(|error| format!("{shown} cannot be read: {error}"))?;
     if bytes.len() as u64 > TEXT_LIMIT {
         return Err(format!("{shown} is larger than 2 MiB"));
     }

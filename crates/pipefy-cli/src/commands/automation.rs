@@ -5,11 +5,13 @@ use serde_json::{Map, Value};
 use crate::command::{Command, Param, Preset, Show, id, int, named, object, pair, path, text};
 use crate::failure::Failure;
 use crate::flows;
+use crate::shapes;
 
 const PIPE: Param = text("--pipe", "pipe_id", "Pipe id").required();
 const FIRST: Param = int("--first", "first", "Page size").or(Preset::Int(30));
 const AFTER: Param = text("--after", "after", "Cursor: the endCursor of the page before");
-const CONDITION: Param = object("--condition", "condition", "When it runs: {\"expressions\", \"expressions_structure\"}");
+const CONDITION: Param =
+    object("--condition", "condition", "When it runs: {\"expressions\", \"expressions_structure\"}");
 
 pub(super) static AUTOMATIONS: &[Command] = &[
     Command::new("automation list", "get_automations", "List automations of an organization or a pipe")
@@ -22,25 +24,31 @@ pub(super) static AUTOMATIONS: &[Command] = &[
         ]),
     Command::new("automation get", "get_automation", "Show an automation")
         .takes(&[id("automation_id", "Automation id")])
-        .shows(Show::Told),
-    Command::new("automation create", "create_automation", "Create an automation").takes(&[
-        PIPE,
-        text("--name -n", "name", "Name").required(),
-        text("--event-id --trigger-id", "trigger_id", "Event that starts it, see automation events list").required(),
-        text("--action-id", "action_id", "What it does, see automation actions list").required(),
-        pair("--active / --no-active", "active", "Switched on").or(Preset::Bool(true)),
-        text("--action-repo", "action_repo_id", "Pipe or table it acts on, when another one"),
-        CONDITION,
-        object("--extra", "extra_input", "Further attributes, e.g. event_params, action_params"),
-    ]),
-    Command::new("automation update", "update_automation", "Change an automation").takes(&[
-        id("automation_id", "Automation id"),
-        CONDITION,
-        object("--extra", "extra_input", "What to change, e.g. name, active, action_params"),
-    ]),
+        .shows(Show::With(shapes::retrieved)),
+    Command::new("automation create", "create_automation", "Create an automation")
+        .takes(&[
+            PIPE,
+            text("--name -n", "name", "Name").required(),
+            text("--event-id --trigger-id", "trigger_id", "Event that starts it, see automation events list")
+                .required(),
+            text("--action-id", "action_id", "What it does, see automation actions list").required(),
+            pair("--active / --no-active", "active", "Switched on").or(Preset::Bool(true)),
+            text("--action-repo", "action_repo_id", "Pipe or table it acts on, when another one"),
+            CONDITION,
+            object("--extra", "extra_input", "Further attributes, e.g. event_params, action_params"),
+        ])
+        .shows(Show::With(shapes::automation_created)),
+    Command::new("automation update", "update_automation", "Change an automation")
+        .takes(&[
+            id("automation_id", "Automation id"),
+            CONDITION,
+            object("--extra", "extra_input", "What to change, e.g. name, active, action_params"),
+        ])
+        .shows(Show::With(shapes::automation_updated)),
     Command::new("automation delete", "delete_automation", "Delete an automation for good")
         .takes(&[id("automation_id", "Automation id")])
-        .deletes(|given| named("automation", "automation_id", given)),
+        .deletes(|given| named("automation", "automation_id", given))
+        .shows(Show::With(shapes::success)),
     Command::new("automation simulate", "simulate_automation", "Try an automation on a card").takes(&[
         PIPE,
         text("--action-id", "action_id", "What it does").required(),
@@ -64,25 +72,35 @@ pub(super) static AUTOMATIONS: &[Command] = &[
         .or(&["get_automation_logs_by_repo"], one_or_all),
     Command::new("automation event-attributes", "get_automation_event_attributes", "List the attributes of events"),
     Command::new("automation usage", "get_automations_usage", "Show what automations used").takes(USAGE),
-    Command::new("automation send-task create", "create_send_task_automation", "Create an automation that sends a task")
-        .takes(&[
-            PIPE,
-            text("--name -n", "name", "Name").required(),
-            text("--event-id", "event_id", "Event that starts it").required(),
-            text("--task-title", "task_title", "Title of the task").required(),
-            text("--recipients", "recipients", "E-mail addresses between commas").required(),
-            pair("--active / --no-active", "active", "Switched on").or(Preset::Bool(true)),
-            object("--event-params", "event_params", "Parameters of the event"),
-            CONDITION,
-        ]),
+    Command::new(
+        "automation send-task create",
+        "create_send_task_automation",
+        "Create an automation that sends a task",
+    )
+    .takes(&[
+        PIPE,
+        text("--name -n", "name", "Name").required(),
+        text("--event-id", "event_id", "Event that starts it").required(),
+        text("--task-title", "task_title", "Title of the task").required(),
+        text("--recipients", "recipients", "E-mail addresses between commas").required(),
+        pair("--active / --no-active", "active", "Switched on").or(Preset::Bool(true)),
+        object("--event-params", "event_params", "Parameters of the event"),
+        CONDITION,
+    ])
+    .shows(Show::With(shapes::automation_created)),
     Command::new("automation export jobs", "export_automation_jobs", "Start an export of automation runs").takes(JOBS),
     Command::new("automation export status", "get_automation_jobs_export", "Show how far an export is")
         .takes(&[id("export_id", "Export id")]),
     Command::new("automation export csv", "get_automation_jobs_export_csv", "Show a finished export as CSV text")
         .takes(&[id("export_id", "Export id")]),
-    Command::new("automation events list", "get_automation_events", "List the events that can start automations of a pipe")
+    Command::new(
+        "automation events list",
+        "get_automation_events",
+        "List the events that can start automations of a pipe",
+    )
+    .takes(&[PIPE]),
+    Command::new("automation actions list", "get_automation_actions", "List what automations of a pipe can do")
         .takes(&[PIPE]),
-    Command::new("automation actions list", "get_automation_actions", "List what automations of a pipe can do").takes(&[PIPE]),
 ];
 
 const USAGE: &[Param] = &[
@@ -105,17 +123,14 @@ pub(super) static EXPORTS: &[Command] = &[
         .takes(&[id("export_id", "Export id")]),
 ];
 
-pub(super) static AUDIT: &[Command] = &[Command::new(
-    "audit export",
-    "export_pipe_audit_logs",
-    "Export the audit log of a pipe",
-)
-.flow(&[], flows::audit)
-.takes(&[
-    text("--pipe", "pipe_uuid", "Pipe uuid").required(),
-    text("--search", "search_term", "Text to look for"),
-    path("--output -o", "output", "File to write the JSON document to, instead of stdout"),
-])];
+pub(super) static AUDIT: &[Command] =
+    &[Command::new("audit export", "export_pipe_audit_logs", "Export the audit log of a pipe")
+        .flow(&[], flows::audit)
+        .takes(&[
+            text("--pipe", "pipe_uuid", "Pipe uuid").required(),
+            text("--search", "search_term", "Text to look for"),
+            path("--output -o", "output", "File to write the JSON document to, instead of stdout"),
+        ])];
 
 pub(super) static USAGES: &[Command] = &[
     Command::new("usage agents", "get_agents_usage", "Show what AI agents used").takes(USAGE),

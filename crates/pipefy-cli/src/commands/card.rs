@@ -1,8 +1,7 @@
 //! Cards and their comments.
 
-use crate::command::{
-    Command, Shape, array, commas, flag, id, int, json, named, object, text, word,
-};
+use crate::command::{Command, Shape, Show, array, commas, flag, id, int, json, named, object, text, word};
+use crate::shapes;
 
 pub(super) static COMMANDS: &[Command] = &[
     Command::new("card get", "get_card", "Show a card: title, pipe, phase and, on request, its field values").takes(&[
@@ -39,16 +38,26 @@ pub(super) static COMMANDS: &[Command] = &[
         id("pipe_id", "Pipe id"),
         text("--title -t", "title", "Title"),
         text("--phase-id", "phase_id", "Phase to create it in, instead of the first one"),
-        json("--fields", "fields", Shape::ObjectOrArray, "Field values: {\"field_id\": value} or a list of field and value"),
+        json(
+            "--fields",
+            "fields",
+            Shape::ObjectOrArray,
+            "Field values: {\"field_id\": value} or a list of field and value",
+        ),
     ]),
-    Command::new("card update", "update_card", "Change a card: title, due date, assignees, labels, field values").takes(&[
-        id("card_id", "Card id"),
-        text("--title -t", "title", "New title"),
-        text("--due-date", "due_date", "New due date, ISO 8601"),
-        commas("--assignee-ids", "assignee_ids", "User ids that replace the assignees"),
-        commas("--label-ids", "label_ids", "Label ids that replace the labels"),
-        array("--field-updates", "field_updates", "Changes of field values: [{\"field_id\", \"value\", \"operation\"}]"),
-    ]),
+    Command::new("card update", "update_card", "Change a card: title, due date, assignees, labels, field values")
+        .takes(&[
+            id("card_id", "Card id"),
+            text("--title -t", "title", "New title"),
+            text("--due-date", "due_date", "New due date, ISO 8601"),
+            commas("--assignee-ids", "assignee_ids", "User ids that replace the assignees"),
+            commas("--label-ids", "label_ids", "Label ids that replace the labels"),
+            array(
+                "--field-updates",
+                "field_updates",
+                "Changes of field values: [{\"field_id\", \"value\", \"operation\"}]",
+            ),
+        ]),
     Command::new("card move", "move_card_to_phase", "Move a card to another phase of its pipe").takes(&[
         id("card_id", "Card id"),
         text("--phase", "destination_phase_id", "Id of the phase to move to").required(),
@@ -61,16 +70,16 @@ pub(super) static COMMANDS: &[Command] = &[
     ]),
     Command::new("card delete", "delete_card", "Delete a card for good")
         .takes(&[id("card_id", "Card id")])
-        .deletes(|given| named("card", "card_id", given)),
-    Command::new("card comment add", "add_card_comment", "Comment on a card").takes(&[
-        id("card_id", "Card id"),
-        word("text", "The comment, 1 to 1000 characters"),
-    ]),
-    Command::new("card comment update", "update_comment", "Replace the text of a comment").takes(&[
-        id("comment_id", "Comment id"),
-        word("text", "The comment, 1 to 1000 characters"),
-    ]),
+        .deletes(|given| named("card", "card_id", given))
+        .shows(Show::Done("deleteCard")),
+    Command::new("card comment add", "add_card_comment", "Comment on a card")
+        .takes(&[id("card_id", "Card id"), word("text", "The comment, 1 to 1000 characters")])
+        .shows(Show::With(shapes::comment_added)),
+    Command::new("card comment update", "update_comment", "Replace the text of a comment")
+        .takes(&[id("comment_id", "Comment id"), word("text", "The comment, 1 to 1000 characters")])
+        .shows(Show::With(shapes::comment_updated)),
     Command::new("card comment delete", "delete_comment", "Delete a comment for good")
         .takes(&[id("comment_id", "Comment id")])
-        .deletes(|given| named("comment", "comment_id", given)),
+        .deletes(|given| named("comment", "comment_id", given))
+        .shows(Show::Done("deleteComment")),
 ];

@@ -4,36 +4,43 @@ use serde_json::{Map, Value};
 
 use crate::command::{Command, Consent, Preset, Show, commas, int, object, path, text};
 use crate::failure::Failure;
+use crate::shapes;
 
 pub(super) static EMAILS: &[Command] = &[
-    Command::new("email inbox list", "get_card_inbox_emails", "List the e-mails of a card").takes(&[
+    Command::new("email inbox list", "get_card_inbox_emails", "List the e-mails of a card")
+        .takes(&[text("--card", "card_id", "Card id").required(), text("--type", "email_type", "sent or received")]),
+    Command::new(
+        "email inbox send",
+        "send_inbox_email",
+        "Send an e-mail from a card; without --yes the draft is shown",
+    )
+    .takes(&[
         text("--card", "card_id", "Card id").required(),
-        text("--type", "email_type", "sent or received"),
-    ]),
-    Command::new("email inbox send", "send_inbox_email", "Send an e-mail from a card; without --yes the draft is shown")
-        .takes(&[
-            text("--card", "card_id", "Card id").required(),
-            commas("--to", "to", "Addresses").required(),
-            text("--subject -s", "subject", "Subject").required(),
-            text("--body -b", "body", "Text").required(),
-            text("--from-email", "from_", "Sender").required(),
-            object("--extra", "extra_input", "Further attributes"),
-        ])
-        .consent(Consent::Draft),
+        commas("--to", "to", "Addresses").required(),
+        text("--subject -s", "subject", "Subject").required(),
+        text("--body -b", "body", "Text").required(),
+        text("--from-email", "from_", "Sender").required(),
+        object("--extra", "extra_input", "Further attributes"),
+    ])
+    .consent(Consent::Draft),
     Command::new("email template list", "get_email_templates", "List the e-mail templates of a pipe").takes(&[
         text("--repo", "repo_id", "Pipe id").required(),
         text("--name", "filter_by_name", "Only names that contain this"),
         int("--first", "first", "Templates at most").or(Preset::Int(50)),
     ]),
-    Command::new("email template send", "send_email_with_template", "Send a template from a card; without --yes the draft is shown")
-        .takes(&[
-            text("--card", "card_id", "Card id").required(),
-            text("--template", "email_template_id", "Template id").required(),
-            commas("--to", "to", "Addresses, instead of the template's"),
-            text("--from-email", "from_", "Sender"),
-            object("--extra", "extra_input", "Further attributes"),
-        ])
-        .consent(Consent::Draft),
+    Command::new(
+        "email template send",
+        "send_email_with_template",
+        "Send a template from a card; without --yes the draft is shown",
+    )
+    .takes(&[
+        text("--card", "card_id", "Card id").required(),
+        text("--template", "email_template_id", "Template id").required(),
+        commas("--to", "to", "Addresses, instead of the template's"),
+        text("--from-email", "from_", "Sender"),
+        object("--extra", "extra_input", "Further attributes"),
+    ])
+    .consent(Consent::Draft),
 ];
 
 pub(super) static ATTACHMENTS: &[Command] = &[
@@ -47,7 +54,7 @@ pub(super) static ATTACHMENTS: &[Command] = &[
             text("--content-type", "content_type", "MIME type, instead of the one its name suggests"),
         ])
         .or(&["upload_attachment_to_table_record"], card_or_record)
-        .shows(Show::Told),
+        .shows(Show::With(shapes::uploaded)),
     Command::new("attachment presign", "create_attachment_presigned_url", "Get a URL to upload an attachment to")
         .takes(&[
             text("--file-name", "file_name", "File name").required(),
@@ -55,7 +62,7 @@ pub(super) static ATTACHMENTS: &[Command] = &[
             text("--content-type", "content_type", "MIME type"),
             int("--content-length", "content_length", "Bytes"),
         ])
-        .shows(Show::Told),
+        .shows(Show::With(shapes::presigned)),
 ];
 
 fn card_or_record(args: &mut Map<String, Value>) -> Result<&'static str, Failure> {
@@ -65,4 +72,3 @@ fn card_or_record(args: &mut Map<String, Value>) -> Result<&'static str, Failure
         _ => Err(Failure::usage("Provide exactly one of --card and --record")),
     }
 }
-

@@ -5,14 +5,16 @@ use serde_json::{Map, Value};
 use crate::command::{Command, Preset, Show, array, commas, id, int, named, object, text, words};
 use crate::failure::Failure;
 use crate::flows;
+use crate::shapes;
 
-pub(super) static ORGANIZATIONS: &[Command] = &[
-    Command::new("org list", "list_organizations", "List the organizations this account belongs to")
-        .shows(Show::At("organizations")),
-    Command::new("org get", "get_organization", "Show an organization")
-        .flow(&[], flows::organization)
-        .takes(&[id("organization_id", "Organization id; PIPEFY_ORG_ID when not given").optional()]),
-];
+pub(super) static ORGANIZATIONS: &[Command] =
+    &[
+        Command::new("org list", "list_organizations", "List the organizations this account belongs to")
+            .shows(Show::At("organizations")),
+        Command::new("org get", "get_organization", "Show an organization")
+            .flow(&[], flows::organization)
+            .takes(&[id("organization_id", "Organization id; PIPEFY_ORG_ID when not given").optional()]),
+    ];
 
 pub(super) static MEMBERS: &[Command] = &[
     Command::new("member list", "get_pipe_members", "List the members of a pipe")
@@ -21,18 +23,23 @@ pub(super) static MEMBERS: &[Command] = &[
         text("--pipe", "pipe_id", "Pipe id").required(),
         array("--members", "members", "[{\"email\", \"role_name\"}]").required(),
     ]),
-    Command::new("member add-service-account", "add_service_account_to_pipe", "Make a service account a member of a pipe")
-        .takes(&[
-            text("--pipe", "pipe_id", "Pipe id").required(),
-            text("--email", "email", "E-mail address of the service account").required(),
-            text("--role", "role_name", "Role").or(Preset::Text("admin")),
-        ]),
+    Command::new(
+        "member add-service-account",
+        "add_service_account_to_pipe",
+        "Make a service account a member of a pipe",
+    )
+    .takes(&[
+        text("--pipe", "pipe_id", "Pipe id").required(),
+        text("--email", "email", "E-mail address of the service account").required(),
+        text("--role", "role_name", "Role").or(Preset::Text("admin")),
+    ]),
     Command::new("member remove", "remove_member_from_pipe", "Remove members from a pipe")
         .takes(&[
             text("--pipe", "pipe_id", "Pipe id").required(),
             words("--user-ids", "user_ids", "User ids").required(),
         ])
-        .asks("remove", removed),
+        .asks("remove", removed)
+        .shows(Show::With(shapes::members_removed)),
     Command::new("member set-role", "set_role", "Set the role of a member of a pipe").takes(&[
         text("--pipe", "pipe_id", "Pipe id").required(),
         text("--member", "member_id", "User id").required(),
@@ -47,25 +54,29 @@ fn removed(given: &Map<String, Value>) -> String {
 }
 
 pub(super) static SERVICE_ACCOUNTS: &[Command] = &[
-    Command::new("service-account create", "create_service_account", "Create a service account; its secret is shown once")
-        .takes(&[
-            text("--org", "organization_uuid", "Organization uuid").required(),
-            text("--name", "name", "Name, 1 to 20 characters").required(),
-            text("--role", "role", "Role in the organization").or(Preset::Text("normal")),
-            text("--description", "description", "Description"),
-            text("--expiration-unit", "expiration_unit", "seconds, minutes, hours or days, with --expiration-value"),
-            int("--expiration-value", "expiration_value", "How long its secret is valid"),
-            words("--pipe-ids", "pipe_ids", "Pipes it becomes a member of"),
-            text("--pipe-role", "pipe_role", "Role in these pipes").or(Preset::Text("admin")),
-        ])
-        .shows(Show::Success),
+    Command::new(
+        "service-account create",
+        "create_service_account",
+        "Create a service account; its secret is shown once",
+    )
+    .takes(&[
+        text("--org", "organization_uuid", "Organization uuid").required(),
+        text("--name", "name", "Name, 1 to 20 characters").required(),
+        text("--role", "role", "Role in the organization").or(Preset::Text("normal")),
+        text("--description", "description", "Description"),
+        text("--expiration-unit", "expiration_unit", "seconds, minutes, hours or days, with --expiration-value"),
+        int("--expiration-value", "expiration_value", "How long its secret is valid"),
+        words("--pipe-ids", "pipe_ids", "Pipes it becomes a member of"),
+        text("--pipe-role", "pipe_role", "Role in these pipes").or(Preset::Text("admin")),
+    ])
+    .shows(Show::With(shapes::service_account)),
     Command::new("service-account delete", "delete_service_account", "Delete a service account for good")
         .takes(&[
             text("--org", "organization_uuid", "Organization uuid").required(),
             text("--id", "service_account_uuid", "Service account uuid").required(),
         ])
         .deletes(|given| named("service account", "service_account_uuid", given))
-        .shows(Show::Success),
+        .shows(Show::With(shapes::service_account_deleted)),
 ];
 
 pub(super) static LABELS: &[Command] = &[
@@ -138,7 +149,8 @@ fn headers(args: &mut Map<String, Value>) -> Result<(), Failure> {
 }
 
 pub(super) static RELATIONS: &[Command] = &[
-    Command::new("relation pipe list", "get_pipe_relations", "List the relations of a pipe").takes(&[id("pipe_id", "Pipe id")]),
+    Command::new("relation pipe list", "get_pipe_relations", "List the relations of a pipe")
+        .takes(&[id("pipe_id", "Pipe id")]),
     Command::new("relation pipe create", "create_pipe_relation", "Connect two pipes").takes(&[
         text("--parent", "parent_id", "Parent pipe id").required(),
         text("--child", "child_id", "Child pipe id").required(),
@@ -153,10 +165,15 @@ pub(super) static RELATIONS: &[Command] = &[
     Command::new("relation pipe delete", "delete_pipe_relation", "Delete a relation of pipes for good")
         .takes(&[id("relation_id", "Relation id")])
         .deletes(|given| named("pipe relation", "relation_id", given)),
-    Command::new("relation table list", "get_table_relations", "Show relations of tables")
-        .takes(&[commas("--ids", "relation_ids", "Relation ids").required()]),
+    Command::new("relation table list", "get_table_relations", "Show relations of tables").takes(&[commas(
+        "--ids",
+        "relation_ids",
+        "Relation ids",
+    )
+    .required()]),
     Command::new("relation card list", "get_card_relations", "List the cards connected to a card")
-        .takes(&[id("card_id", "Card id")]),
+        .takes(&[id("card_id", "Card id")])
+        .shows(Show::Under("card")),
     Command::new("relation card create", "create_card_relation", "Connect two cards").takes(&[
         text("--parent", "parent_id", "Parent card id").required(),
         text("--child", "child_id", "Child card id").required(),

@@ -2,11 +2,10 @@
 
 use serde_json::{Map, Value};
 
-use crate::command::{
-    Command, Param, Preset, Show, array, flag, id, int, named, object, pair, path, text,
-};
+use crate::command::{Command, Param, Preset, Show, array, flag, id, int, named, object, pair, path, text};
 use crate::failure::Failure;
 use crate::flows;
+use crate::shapes;
 
 const STRICT: Param =
     pair("--strict / --no-strict", "strict_unknown_action_types", "Unknown action types are problems, not warnings")
@@ -52,7 +51,8 @@ pub(super) static AGENTS: &[Command] = &[
         ]),
     Command::new("agent delete", "delete_ai_agent", "Delete an AI agent for good")
         .takes(&[id("uuid", "Agent uuid")])
-        .deletes(|given| named("AI agent", "uuid", given)),
+        .deletes(|given| named("AI agent", "uuid", given))
+        .shows(Show::With(shapes::success)),
     Command::new("agent toggle", "toggle_ai_agent_status", "Switch an AI agent on or off")
         .takes(&[
             id("uuid", "Agent uuid"),
@@ -62,7 +62,8 @@ pub(super) static AGENTS: &[Command] = &[
             "disable",
             |given| named("AI agent", "uuid", given),
             |given| given.get("active") == Some(&Value::Bool(false)),
-        ),
+        )
+        .shows(Show::Told),
     Command::new("agent validate-behaviors", "validate_ai_agent_behaviors", "Check behaviors against a pipe")
         .takes(&[
             text("--pipe", "pipe_id", "Pipe id").required(),
@@ -70,7 +71,7 @@ pub(super) static AGENTS: &[Command] = &[
             STRICT,
             text("--data-source-id", "data_source_ids", "Knowledge base id; may be repeated").many(),
         ])
-        .shows(Show::Success),
+        .shows(Show::Told),
     Command::new("agent logs list", "get_ai_agent_logs", "List runs of the AI agents of a pipe").takes(&[
         text("--repo", "repo_uuid", "Pipe uuid").required(),
         int("--first", "first", "Page size").or(Preset::Int(30)),
@@ -93,10 +94,10 @@ pub(super) static AI_AUTOMATIONS: &[Command] = &[
             int("--first", "first", "Page size").range(1, 50),
             AFTER,
         ])
-        .shows(Show::With(flows::listed)),
+        .shows(Show::With(shapes::listed)),
     Command::new("ai-automation get", "get_ai_automation", "Show an AI automation")
         .takes(&[id("automation_id", "Automation id")])
-        .shows(Show::Told),
+        .shows(Show::With(shapes::retrieved)),
     Command::new("ai-automation validate-prompt", "validate_ai_automation_prompt", "Check a prompt against a pipe")
         .takes(&[
             text("--pipe", "pipe_id", "Pipe id").required(),
@@ -133,7 +134,8 @@ pub(super) static AI_AUTOMATIONS: &[Command] = &[
         ]),
     Command::new("ai-automation delete", "delete_ai_automation", "Delete an AI automation for good")
         .takes(&[id("automation_id", "Automation id")])
-        .deletes(|given| named("AI automation", "automation_id", given)),
+        .deletes(|given| named("AI automation", "automation_id", given))
+        .shows(Show::With(shapes::success)),
 ];
 
 pub(super) static PROVIDERS: &[Command] = &[
@@ -144,7 +146,7 @@ pub(super) static PROVIDERS: &[Command] = &[
             int("--first", "first", "Page size").or(Preset::Int(50)),
             AFTER,
         ])
-        .shows(Show::With(flows::paged)),
+        .shows(Show::With(shapes::paged)),
     Command::new("ai-provider models", "get_available_ai_models", "List the models of a vendor")
         .takes(&[text("--provider-name", "provider_name", "Vendor, e.g. openai").required()])
         .shows(Show::SuccessAs("models")),
@@ -155,10 +157,10 @@ pub(super) static PROVIDERS: &[Command] = &[
             int("--first", "first", "Page size").or(Preset::Int(50)),
             AFTER,
         ])
-        .shows(Show::With(flows::paged)),
+        .shows(Show::With(shapes::paged)),
     Command::new("ai-provider validate-access", "validate_llm_provider_access", "Check that LLM providers can be read")
         .takes(&[ORG_UUID])
-        .shows(Show::With(flows::probed)),
+        .shows(Show::With(shapes::probed)),
     Command::new("ai-provider create", "create_llm_provider", "Create an LLM provider from a configuration file")
         .flow(&["validate_llm_provider_access"], flows::provider_write)
         .takes(&[ORG_UUID, text("--name", "name", "Name").required(), CONFIG]),
@@ -186,14 +188,18 @@ pub(super) static PROVIDERS: &[Command] = &[
             text("--owner-type", "owner_type", "organization, assistant or behavior").or(Preset::Text("organization")),
         ])
         .shows(Show::SuccessAs("provider")),
-    Command::new("ai-provider default set", "set_default_llm_provider", "Set the default LLM provider of an organization")
-        .prepare(one_provider)
-        .takes(&[
-            text("--org-id", "organization_id", "Organization id").required(),
-            text("--provider-id", "provider_id", "Id of a provider of your own"),
-            text("--system-provider-id", "system_provider_id", "Id of a provider of Pipefy"),
-        ])
-        .shows(Show::Success),
+    Command::new(
+        "ai-provider default set",
+        "set_default_llm_provider",
+        "Set the default LLM provider of an organization",
+    )
+    .prepare(one_provider)
+    .takes(&[
+        text("--org-id", "organization_id", "Organization id").required(),
+        text("--provider-id", "provider_id", "Id of a provider of your own"),
+        text("--system-provider-id", "system_provider_id", "Id of a provider of Pipefy"),
+    ])
+    .shows(Show::Success),
     Command::new("ai-provider default reset", "reset_default_llm_provider", "Go back to Pipefy's default LLM provider")
         .takes(&[text("--org-id", "organization_id", "Organization id").required()])
         .shows(Show::Success),
@@ -229,7 +235,7 @@ pub(super) static KNOWLEDGE: &[Command] = &[
         .shows(Show::SuccessAs("knowledge_bases")),
     Command::new("kb validate-access", "validate_knowledge_base_access", "Check that knowledge bases can be read")
         .takes(&[PIPE_UUID])
-        .shows(Show::With(flows::probed)),
+        .shows(Show::With(shapes::probed)),
     Command::new("kb plain-text get", "get_ai_knowledge_base_plain_text", "Show a text")
         .takes(&[TEXT_ID, PIPE_UUID])
         .shows(TEXT_KEY),
@@ -242,7 +248,7 @@ pub(super) static KNOWLEDGE: &[Command] = &[
     Command::new("kb plain-text delete", "delete_ai_knowledge_base_plain_text", "Delete a text for good")
         .takes(&[TEXT_ID, PIPE_UUID])
         .deletes(|given| named("knowledge base text", "plain_text_id", given))
-        .shows(Show::Success),
+        .shows(Show::With(shapes::knowledge_deleted)),
     Command::new("kb document get", "get_ai_knowledge_base_document", "Show a document")
         .takes(&[DOCUMENT_ID, PIPE_UUID])
         .shows(DOCUMENT_KEY),
@@ -254,13 +260,17 @@ pub(super) static KNOWLEDGE: &[Command] = &[
             NAME.required(),
             DESCRIPTION.required(),
         ]),
-    Command::new("kb document update", "update_ai_knowledge_base_document", "Change the name or description of a document")
-        .flow(PROBE, flows::document_write)
-        .takes(&[DOCUMENT_ID, PIPE_UUID, NAME, DESCRIPTION]),
+    Command::new(
+        "kb document update",
+        "update_ai_knowledge_base_document",
+        "Change the name or description of a document",
+    )
+    .flow(PROBE, flows::document_write)
+    .takes(&[DOCUMENT_ID, PIPE_UUID, NAME, DESCRIPTION]),
     Command::new("kb document delete", "delete_ai_knowledge_base_document", "Delete a document for good")
         .takes(&[DOCUMENT_ID, PIPE_UUID])
         .deletes(|given| named("knowledge base document", "document_id", given))
-        .shows(Show::Success),
+        .shows(Show::With(shapes::knowledge_deleted)),
     Command::new("kb data-lookup get", "get_ai_knowledge_base_data_lookup", "Show a data lookup")
         .takes(&[LOOKUP_ID, PIPE_UUID])
         .shows(LOOKUP_KEY),
@@ -273,5 +283,5 @@ pub(super) static KNOWLEDGE: &[Command] = &[
     Command::new("kb data-lookup delete", "delete_ai_knowledge_base_data_lookup", "Delete a data lookup for good")
         .takes(&[LOOKUP_ID, PIPE_UUID])
         .deletes(|given| named("knowledge base data lookup", "data_lookup_id", given))
-        .shows(Show::Success),
+        .shows(Show::With(shapes::knowledge_deleted)),
 ];

@@ -17,7 +17,7 @@ use std::sync::LazyLock;
 
 use pipefy_tools::{Catalogue, Tool};
 
-use crate::command::Command;
+use crate::command::{Command, Route};
 
 /// Every row.
 static TABLE: &[&[Command]] = &[
@@ -164,9 +164,10 @@ fn is_below(path: &str, group: &str) -> bool {
     path.strip_prefix(group).is_some_and(|rest| rest.starts_with(' '))
 }
 
-/// The command that calls this capability and nothing else, if there is one.
+/// The command that is there for this capability, if there is one.
 pub(crate) fn of_tool(tool: &str) -> Option<&'static Command> {
-    all().find(|command| command.needs().any(|needed| needed == tool))
+    let alternative = |command: &&Command| matches!(command.route, Route::OneOf(_)) && command.also.contains(&tool);
+    all().find(|command| command.tool == tool).or_else(|| all().find(alternative))
 }
 
 /// A sentence with the tools it names in back-ticks replaced by their commands.

@@ -1,18 +1,23 @@
 //! Phases, their fields and field conditions.
 
-use crate::command::{
-    Command, Param, Preset, Show, array, flag, float, id, int, named, object, pair, text,
-};
+use crate::command::{Command, Param, Preset, Show, array, flag, float, id, int, named, object, pair, text};
 use crate::flows::{merge_extra, transitions_note};
+use crate::shapes;
 
 const REQUIRED_ONLY: Param = flag("--required-only", "required_only", "Only required fields");
 
 pub(super) static PHASES: &[Command] = &[
     Command::new("phase get", "get_phase_fields", "Show the fields of a phase")
         .takes(&[id("phase_id", "Phase id"), REQUIRED_ONLY]),
-    Command::new("phase targets", "get_phase_allowed_move_targets", "List the phases that cards of a phase can move to")
+    Command::new(
+        "phase targets",
+        "get_phase_allowed_move_targets",
+        "List the phases that cards of a phase can move to",
+    )
+    .takes(&[id("phase_id", "Phase id")])
+    .shows(Show::With(shapes::targets)),
+    Command::new("phase count", "get_phase_cards_count", "Count the cards of a phase")
         .takes(&[id("phase_id", "Phase id")]),
-    Command::new("phase count", "get_phase_cards_count", "Count the cards of a phase").takes(&[id("phase_id", "Phase id")]),
     Command::new("phase cards", "get_phase_cards", "List the cards of a phase").takes(&[
         id("phase_id", "Phase id"),
         int("--first", "first", "Page size").range(1, 500).or(Preset::Int(50)),
@@ -70,18 +75,23 @@ pub(super) static CONDITIONS: &[Command] = &[
     Command::new("field-condition get", "get_field_condition", "Show a field condition")
         .takes(&[id("field_condition_id", "Field condition id")])
         .shows(Show::Told),
-    Command::new("field-condition create", "create_field_condition", "Create a field condition").takes(&[
-        text("--phase", "phase_id", "Phase id").required(),
-        text("--name -n", "name", "Name").required(),
-        object("--condition", "condition", "When it holds").required(),
-        array("--actions", "actions", "What it does").required(),
-        object("--extra", "extra_input", "Further attributes"),
-    ]),
-    Command::new("field-condition update", "update_field_condition", "Change a field condition").takes(&[
-        id("condition_id", "Field condition id"),
-        object("--extra", "extra_input", "What to change").required(),
-    ]),
+    Command::new("field-condition create", "create_field_condition", "Create a field condition")
+        .takes(&[
+            text("--phase", "phase_id", "Phase id").required(),
+            text("--name -n", "name", "Name").required(),
+            object("--condition", "condition", "When it holds").required(),
+            array("--actions", "actions", "What it does").required(),
+            object("--extra", "extra_input", "Further attributes"),
+        ])
+        .shows(Show::With(shapes::condition_created)),
+    Command::new("field-condition update", "update_field_condition", "Change a field condition")
+        .takes(&[
+            id("condition_id", "Field condition id"),
+            object("--extra", "extra_input", "What to change").required(),
+        ])
+        .shows(Show::With(shapes::condition_updated)),
     Command::new("field-condition delete", "delete_field_condition", "Delete a field condition for good")
         .takes(&[id("condition_id", "Field condition id")])
-        .deletes(|given| named("field condition", "condition_id", given)),
+        .deletes(|given| named("field condition", "condition_id", given))
+        .shows(Show::With(shapes::success)),
 ];

@@ -1,22 +1,18 @@
 //! Pipes.
 
-use crate::command::{Command, Preset, flag, id, int, named, object, text, word};
+use crate::command::{Command, Preset, Show, flag, id, int, named, object, text, word};
 
 pub(super) static COMMANDS: &[Command] = &[
     Command::new("pipe get", "get_pipe", "Show a pipe: phases, fields, labels, start form")
         .takes(&[id("pipe_id", "Pipe id")]),
-    Command::new("pipe start-form", "get_start_form_fields", "Show the fields of a pipe's start form").takes(&[
-        id("pipe_id", "Pipe id"),
-        flag("--required-only", "required_only", "Only required fields"),
-    ]),
+    Command::new("pipe start-form", "get_start_form_fields", "Show the fields of a pipe's start form")
+        .takes(&[id("pipe_id", "Pipe id"), flag("--required-only", "required_only", "Only required fields")]),
     Command::new("pipe list", "search_pipes", "List pipes, or find them by name").takes(&[
         text("--name -n", "pipe_name", "Name to look for; near matches count"),
         int("--max-per-org", "max_pipes_per_org", "Pipes per organization at most").range(1, 500).or(Preset::Int(500)),
     ]),
-    Command::new("pipe create", "create_pipe", "Create a pipe").takes(&[
-        word("name", "Name"),
-        text("--org", "organization_id", "Organization id").required(),
-    ]),
+    Command::new("pipe create", "create_pipe", "Create a pipe")
+        .takes(&[word("name", "Name"), text("--org", "organization_id", "Organization id").required()]),
     Command::new("pipe update", "update_pipe", "Change a pipe").takes(&[
         id("pipe_id", "Pipe id"),
         text("--name", "name", "New name"),
@@ -26,7 +22,8 @@ pub(super) static COMMANDS: &[Command] = &[
     ]),
     Command::new("pipe delete", "delete_pipe", "Delete a pipe and its cards for good")
         .takes(&[id("pipe_id", "Pipe id")])
-        .deletes(|given| named("pipe", "pipe_id", given)),
+        .deletes(|given| named("pipe", "pipe_id", given))
+        .shows(Show::Done("deletePipe")),
     Command::new("pipe clone", "clone_pipe", "Copy a pipe").takes(&[
         id("pipe_template_id", "Id of the pipe to copy"),
         text("--org", "organization_id", "Organization id of the copy"),

@@ -6,7 +6,7 @@ use crate::command::{
     Command, Param, Preset, Show, array, choice, commas, flag, id, int, named, object, pair, text, text_file,
 };
 use crate::failure::Failure;
-use crate::flows;
+use crate::shapes;
 
 const PORTAL: Param = id("portal_uuid", "Portal uuid");
 const ELEMENT: Param = id("element_id", "Element id");
@@ -21,7 +21,7 @@ const INDEX: Param = int("--index", "index", "Position, from 0").range(0, i64::M
 pub(super) static COMMANDS: &[Command] = &[
     Command::new("portal list", "list_portals", "List the portals of an organization")
         .takes(&[ORG_UUID, SEARCH])
-        .shows(Show::With(flows::bare_list)),
+        .shows(Show::With(shapes::bare_list)),
     Command::new("portal get", "get_portal", "Show a portal").takes(&[PORTAL]),
     Command::new("portal create", "create_portal", "Create a portal").takes(&[ORG_UUID]),
     Command::new("portal update", "update_portal", "Change a portal").takes(&[
@@ -51,29 +51,35 @@ pub(super) static COMMANDS: &[Command] = &[
     Command::new("portal page delete", "delete_portal_page", "Delete a page for good")
         .takes(&[PORTAL, id("page_id", "Page uuid")])
         .deletes(|given| format!("{} of {}", named("page", "page_id", given), named("portal", "portal_uuid", given))),
-    Command::new("portal page sort", "sort_portal_pages", "Put the pages of a portal in order").prepare(pages).takes(&[
-        text("--portal-uuid", "portal_uuid", "Portal uuid").required(),
-        commas("--page-ids", "page_ids", "Page ids in order"),
-        array("--ids-json", "ids_json", "Page ids in order, as JSON"),
-    ]),
+    Command::new("portal page sort", "sort_portal_pages", "Put the pages of a portal in order").prepare(pages).takes(
+        &[
+            text("--portal-uuid", "portal_uuid", "Portal uuid").required(),
+            commas("--page-ids", "page_ids", "Page ids in order"),
+            array("--ids-json", "ids_json", "Page ids in order, as JSON"),
+        ],
+    ),
     Command::new("portal page layout update", "update_portal_page_layout", "Replace the layout of a page")
         .takes(&[PAGE, LAYOUT.required()]),
-    Command::new("portal element create", "create_portal_element", "Create an element on a page").prepare(metadata).takes(&[
-        PAGE,
-        text("--type", "type", "Element type").required(),
-        object("--metadata", "metadata", "What the element shows"),
-        array("--data-sources", "data_sources", "Data sources"),
-        text("--element-id", "element_id", "Id of the new element"),
-        LAYOUT,
-    ]),
-    Command::new("portal element update", "update_portal_element", "Change an element").prepare(element_update).takes(&[
-        ELEMENT,
-        id("page_id", "Page id"),
-        text("--type", "type", "Element type").required(),
-        object("--metadata", "metadata", "What the element shows"),
-        array("--data-sources", "data_sources", "Data sources"),
-        text("--portal-uuid", "portal_uuid", "Portal uuid, to keep its data sources"),
-    ]),
+    Command::new("portal element create", "create_portal_element", "Create an element on a page")
+        .prepare(metadata)
+        .takes(&[
+            PAGE,
+            text("--type", "type", "Element type").required(),
+            object("--metadata", "metadata", "What the element shows"),
+            array("--data-sources", "data_sources", "Data sources"),
+            text("--element-id", "element_id", "Id of the new element"),
+            LAYOUT,
+        ]),
+    Command::new("portal element update", "update_portal_element", "Change an element").prepare(element_update).takes(
+        &[
+            ELEMENT,
+            id("page_id", "Page id"),
+            text("--type", "type", "Element type").required(),
+            object("--metadata", "metadata", "What the element shows"),
+            array("--data-sources", "data_sources", "Data sources"),
+            text("--portal-uuid", "portal_uuid", "Portal uuid, to keep its data sources"),
+        ],
+    ),
     Command::new("portal element delete", "delete_portal_element", "Delete an element for good")
         .takes(&[ELEMENT, id("page_id", "Page id"), LAYOUT])
         .deletes(|given| {
@@ -89,24 +95,35 @@ pub(super) static COMMANDS: &[Command] = &[
         text("--main-portal-uuid", "main_portal_uuid", "Uuid of the main portal").required(),
         text("--name", "name", "Name"),
     ]),
-    Command::new("portal sub-portal attach", "update_sub_portal_element", "Put a sub-portal into an element")
-        .takes(&[PORTAL, ELEMENT, id("sub_portal_uuid", "Sub-portal uuid")]),
+    Command::new("portal sub-portal attach", "update_sub_portal_element", "Put a sub-portal into an element").takes(&[
+        PORTAL,
+        ELEMENT,
+        id("sub_portal_uuid", "Sub-portal uuid"),
+    ]),
     Command::new("portal sub-portal detach", "delete_sub_portal_element", "Take a sub-portal out of an element")
         .takes(&[PORTAL, ELEMENT])
         .deletes(|given| {
             format!("{} of {}", named("sub-portal element", "element_id", given), named("portal", "portal_uuid", given))
         }),
-    Command::new("portal sub-portal publish", "publish_sub_portal", "Publish a sub-portal")
-        .takes(&[PORTAL, ELEMENT, id("sub_portal_uuid", "Sub-portal uuid")]),
-    Command::new("portal sub-portal unpublish", "unpublish_sub_portal", "Take a sub-portal back").takes(&[PORTAL, ELEMENT]),
+    Command::new("portal sub-portal publish", "publish_sub_portal", "Publish a sub-portal").takes(&[
+        PORTAL,
+        ELEMENT,
+        id("sub_portal_uuid", "Sub-portal uuid"),
+    ]),
+    Command::new("portal sub-portal unpublish", "unpublish_sub_portal", "Take a sub-portal back")
+        .takes(&[PORTAL, ELEMENT]),
     Command::new("portal sub-portal delete", "delete_sub_portal", "Delete a sub-portal for good")
         .takes(&[id("sub_portal_uuid", "Sub-portal uuid")])
         .deletes(|given| named("sub-portal", "sub_portal_uuid", given)),
     Command::new("portal html-interface list", "list_interfaces", "List the interfaces of an organization")
         .takes(&[ORG_UUID, SEARCH])
-        .shows(Show::With(flows::bare_list)),
-    Command::new("portal html-interface guidelines", "get_interface_html_guidelines", "Show the rules for HTML interfaces")
-        .takes(&[flag("--include-design-system", "include_design_system", "Also show the design system")]),
+        .shows(Show::With(shapes::bare_list)),
+    Command::new(
+        "portal html-interface guidelines",
+        "get_interface_html_guidelines",
+        "Show the rules for HTML interfaces",
+    )
+    .takes(&[flag("--include-design-system", "include_design_system", "Also show the design system")]),
     Command::new("portal html-interface get", "get_interface_html", "Show the HTML of an interface")
         .takes(&[id("interface_uuid", "Interface uuid")]),
     Command::new("portal html-interface write", "write_interface_html", "Replace the HTML of an element")
@@ -127,20 +144,29 @@ pub(super) static COMMANDS: &[Command] = &[
             choice("--color", "color", COLORS, "Color").or(Preset::Text("blue")),
             array("--data-sources", "data_sources", "Data sources"),
         ]),
-    Command::new("portal html-interface repos", "list_interface_repos", "List the pipes and tables an interface can use")
-        .takes(&[
-            text("--organization-id", "organization_id", "Organization id").required(),
-            INTERFACE,
-            text("--repo-name", "repo_name", "Text the name contains"),
-        ]),
-    Command::new("portal html-interface repo-fields", "get_interface_repo_fields", "List the fields an interface can use")
-        .takes(&[text("--repo-uuid", "repo_uuid", "Pipe or table uuid").required(), INTERFACE]),
-    Command::new("portal html-interface set-sources", "set_interface_sources", "Set the data sources of an element").takes(&[
-        INTERFACE.required(),
-        PAGE,
-        ELEMENT_OPTION,
-        array("--data-sources", "data_sources", "Data sources").required(),
+    Command::new(
+        "portal html-interface repos",
+        "list_interface_repos",
+        "List the pipes and tables an interface can use",
+    )
+    .takes(&[
+        text("--organization-id", "organization_id", "Organization id").required(),
+        INTERFACE,
+        text("--repo-name", "repo_name", "Text the name contains"),
     ]),
+    Command::new(
+        "portal html-interface repo-fields",
+        "get_interface_repo_fields",
+        "List the fields an interface can use",
+    )
+    .takes(&[text("--repo-uuid", "repo_uuid", "Pipe or table uuid").required(), INTERFACE]),
+    Command::new("portal html-interface set-sources", "set_interface_sources", "Set the data sources of an element")
+        .takes(&[
+            INTERFACE.required(),
+            PAGE,
+            ELEMENT_OPTION,
+            array("--data-sources", "data_sources", "Data sources").required(),
+        ]),
 ];
 
 const COLORS: &[&str] =

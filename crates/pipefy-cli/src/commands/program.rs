@@ -19,16 +19,22 @@ pub(super) static COMMANDS: &[Command] = &[
         text("--domain", "domain", "Only this domain, e.g. workflow"),
         text("--match", "match", "Only names and descriptions that contain this"),
     ]),
-    Command::local("tools describe", "Show a capability: what it does and the JSON schema of its arguments", tools::describe)
-        .takes(&[word("name", "Tool name, e.g. get_card")]),
+    Command::local(
+        "tools describe",
+        "Show a capability: what it does and the JSON schema of its arguments",
+        tools::describe,
+    )
+    .takes(&[word("name", "Tool name, e.g. get_card")]),
     Command::local("tools call", "Call a capability by its tool name", tools::call).takes(&[
         word("name", "Tool name, e.g. get_card"),
         object("--args", "args", "Arguments as a JSON object, shared options such as fields or dry_run included"),
         flag("--yes -y", "yes", "Do what needs a confirmation without asking"),
     ]),
-    Command::local("sandbox serve", "Serve a sandbox on this machine until Ctrl-C", sandbox::serve).form(Form::Text).takes(&[
-        int("--port", "port", "Port to listen on; 0 takes a free one").range(0, 65_535),
-        path("--data", "data", "File that keeps the data, or :memory:; the sandbox's own file when not given"),
-        int("--seed", "seed", "Number that decides ids and contents of fresh data").range(0, i64::MAX),
-    ]),
+    Command::local("sandbox serve", "Serve a sandbox on this machine until Ctrl-C", sandbox::serve)
+        .form(Form::Text)
+        .takes(&[
+            int("--port", "port", "Port to listen on; 0 takes a free one").range(0, 65_535),
+            path("--data", "data", "File that keeps the data, or :memory:; the sandbox's own file when not given"),
+            int("--seed", "seed", "Number that decides ids and contents of fresh data").range(0, i64::MAX),
+        ]),
 ];

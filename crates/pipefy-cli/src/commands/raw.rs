@@ -8,10 +8,7 @@ const DEPTH: Param = int("--max-depth", "max_depth", "How deep types are followe
 pub(super) static COMMANDS: &[Command] = &[
     Command::new("graphql exec", "execute_graphql", "Run a GraphQL document; mutations need --yes")
         .flow(&[], flows::graphql)
-        .takes(&[
-            text("--query -q", "query", "Document").required(),
-            object("--vars", "variables", "Variables"),
-        ])
+        .takes(&[text("--query -q", "query", "Document").required(), object("--vars", "variables", "Variables")])
         .consent(Consent::Flag),
     Command::new("introspect type", "introspect_type", "Show a type of Pipefy's schema")
         .takes(&[word("type_name", "Type name"), DEPTH])

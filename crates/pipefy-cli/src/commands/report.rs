@@ -1,8 +1,6 @@
 //! Reports of pipes and organizations.
 
-use crate::command::{
-    Command, Param, Preset, Show, array, float, id, int, named, object, text,
-};
+use crate::command::{Command, Param, Preset, Show, array, float, id, int, named, object, text};
 use crate::flows;
 
 const FIRST: Param = int("--first", "first", "Page size").or(Preset::Int(30));
@@ -17,7 +15,8 @@ const FORMAT: Param =
         .or(Preset::Text("json"));
 const SORT: Param = object("--sort-by", "sort_by", "Order");
 const COLUMNS: Param = array("--columns", "columns", "Columns");
-const TIMEOUT: Param = float("--poll-timeout", "poll_timeout", "With csv: seconds to wait for it").or(Preset::Float(90.0));
+const TIMEOUT: Param =
+    float("--poll-timeout", "poll_timeout", "With csv: seconds to wait for it").or(Preset::Float(90.0));
 const ORGANIZATION: Param = text("--organization --org", "organization_id", "Organization id").required();
 const REPORT: Param = id("report_id", "Report id");
 
@@ -38,8 +37,12 @@ pub(super) static OF_PIPES: &[Command] = &[
         .shows(Show::Success),
     Command::new("report-pipe columns", "get_pipe_report_columns", "List the columns that reports of a pipe can have")
         .takes(&[text("--pipe", "pipe_uuid", "Pipe uuid").required()]),
-    Command::new("report-pipe filterable-fields", "get_pipe_report_filterable_fields", "List what reports of a pipe can filter by")
-        .takes(&[text("--pipe", "pipe_uuid", "Pipe uuid").required()]),
+    Command::new(
+        "report-pipe filterable-fields",
+        "get_pipe_report_filterable_fields",
+        "List what reports of a pipe can filter by",
+    )
+    .takes(&[text("--pipe", "pipe_uuid", "Pipe uuid").required()]),
     Command::new("report-pipe create", "create_pipe_report", "Create a report of a pipe").takes(&[
         text("--pipe", "pipe_id", "Pipe id").required(),
         NAME.required(),
@@ -73,8 +76,11 @@ pub(super) static OF_PIPES: &[Command] = &[
 ];
 
 pub(super) static OF_ORGANIZATIONS: &[Command] = &[
-    Command::new("report-org list", "get_organization_reports", "List the reports of an organization")
-        .takes(&[ORGANIZATION, FIRST, AFTER]),
+    Command::new("report-org list", "get_organization_reports", "List the reports of an organization").takes(&[
+        ORGANIZATION,
+        FIRST,
+        AFTER,
+    ]),
     Command::new("report-org get", "get_organization_report", "Show a report of an organization").takes(&[REPORT]),
     Command::new("report-org create", "create_organization_report", "Create a report of an organization").takes(&[
         ORGANIZATION,

@@ -34,29 +34,35 @@ pub(super) static TABLES: &[Command] = &[
         text("--type -t", "field_type", "Field type, e.g. short_text").required(),
         object("--extra", "extra_input", "Further attributes"),
     ]),
-    Command::new("table field update", "update_table_field", "Change a field of a table").prepare(table_of_extra).takes(&[
-        id("field_id", "Field id"),
-        text("--table", "table_id", "Table id"),
-        text("--label -l", "label", "New label"),
-        text("--description -d", "description", "New description"),
-        pair("--required / --not-required", "required", "Must be filled in"),
-        json("--options", "options", Shape::ObjectOrArray, "New options"),
-        object("--extra", "extra_input", "Further attributes"),
-    ]),
+    Command::new("table field update", "update_table_field", "Change a field of a table")
+        .prepare(table_of_extra)
+        .takes(&[
+            id("field_id", "Field id"),
+            text("--table", "table_id", "Table id"),
+            text("--label -l", "label", "New label"),
+            text("--description -d", "description", "New description"),
+            pair("--required / --not-required", "required", "Must be filled in"),
+            json("--options", "options", Shape::ObjectOrArray, "New options"),
+            object("--extra", "extra_input", "Further attributes"),
+        ]),
     Command::new("table field delete", "delete_table_field", "Delete a field of a table for good")
         .takes(&[id("field_id", "Field id"), text("--table", "table_id", "Table id").required()])
         .deletes(|given| format!("{} of {}", named("field", "field_id", given), named("table", "table_id", given))),
 ];
 
 pub(super) static RECORDS: &[Command] = &[
-    Command::new("record find", "get_table_records", "List the records of a table, or find them by the value of a field")
-        .takes(&[
-            text("--table", "table_id", "Table id").required(),
-            object("--filter", "filter", "{\"field_id\": ..., \"field_value\": ...}, to find instead of list"),
-            int("--first", "first", "Page size; 50 when listing").range(1, 200),
-            text("--after", "after", "Cursor: the endCursor of the page before"),
-        ])
-        .or(&["find_records"], by_filter),
+    Command::new(
+        "record find",
+        "get_table_records",
+        "List the records of a table, or find them by the value of a field",
+    )
+    .takes(&[
+        text("--table", "table_id", "Table id").required(),
+        object("--filter", "filter", "{\"field_id\": ..., \"field_value\": ...}, to find instead of list"),
+        int("--first", "first", "Page size; 50 when listing").range(1, 200),
+        text("--after", "after", "Cursor: the endCursor of the page before"),
+    ])
+    .or(&["find_records"], by_filter),
     Command::new("record get", "get_table_record", "Show a record").takes(&[id("record_id", "Record id")]),
     Command::new("record create", "create_table_record", "Create a record").prepare(fields_at_least_empty).takes(&[
         text("--table", "table_id", "Table id").required(),

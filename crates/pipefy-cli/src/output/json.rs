@@ -128,7 +128,10 @@ mod tests {
     #[test]
     fn people_get_their_letters_but_no_control_characters() {
         assert_eq!(write(&json!("\u{e7}\u{1b}[31m"), Style::PLAIN), "\"\u{e7}\\u001b[31m\"\n");
-        assert_eq!(write(&json!({"a": 1}), Style::COLOURED), "{\n  \u{1b}[34m\"a\"\u{1b}[0m: \u{1b}[36m1\u{1b}[0m\n}\n");
+        assert_eq!(
+            write(&json!({"a": 1}), Style::COLOURED),
+            "{\n  \u{1b}[34m\"a\"\u{1b}[0m: \u{1b}[36m1\u{1b}[0m\n}\n"
+        );
     }
 
     proptest! {

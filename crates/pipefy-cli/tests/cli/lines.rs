@@ -107,7 +107,8 @@ fn values_come_from_files_and_standard_input_too() {
     std::fs::write(rig.home.path().join("search.json"), "{\"title\": \"no such title\"}").unwrap();
     let found = rig.json(&["card", "list", "--pipe", &pipe, "--search", "@search.json", "--json"]);
     assert_eq!(found["cards"]["edges"].as_array().unwrap().len(), 0);
-    let run = rig.run_with(&["card", "list", "--pipe", &pipe, "--search", "-", "--json"], "{\"title\": \"no such title\"}");
+    let run =
+        rig.run_with(&["card", "list", "--pipe", &pipe, "--search", "-", "--json"], "{\"title\": \"no such title\"}");
     assert_eq!(run.code, Some(0), "{run}");
     let run = rig.run(&["card", "list", "--pipe", &pipe, "--search", "@missing.json"]);
     assert_eq!(run.code, Some(2), "{run}");

@@ -24,7 +24,8 @@ fn a_sandbox_wins_over_every_setting() {
 fn what_is_written_stays_in_the_file() {
     let rig = Rig::bare();
     let on_file = |args: &[&str]| {
-        let line: Vec<&str> = ["--sandbox", "--sandbox-data", "data.sqlite"].into_iter().chain(args.iter().copied()).collect();
+        let line: Vec<&str> =
+            ["--sandbox", "--sandbox-data", "data.sqlite"].into_iter().chain(args.iter().copied()).collect();
         rig.json(&line)
     };
     let pipes = on_file(&["graphql", "exec", "-q", "{ organizations { pipes { id } } }", "--json"]);
@@ -45,7 +46,10 @@ fn serve_says_where_and_ends_on_request() {
     let url = line.trim().to_owned();
     assert!(url.starts_with("http://127.0.0.1:"), "{url}");
     let mut command = rig.command(&["org", "list", "--json"]);
-    command.env("PIPEFY_BASE_URL", &url).env("PIPEFY_ALLOW_INSECURE_URLS", "true").env("PIPEFY_TOKEN", "sandbox-token-admin");
+    command
+        .env("PIPEFY_BASE_URL", &url)
+        .env("PIPEFY_ALLOW_INSECURE_URLS", "true")
+        .env("PIPEFY_TOKEN", "sandbox-token-admin");
     let run = rig.finished(command.output().unwrap());
     assert_eq!(run.code, Some(0), "{run}");
     let ended = std::process::Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
