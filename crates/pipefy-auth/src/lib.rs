@@ -15,6 +15,7 @@ mod grant;
 mod hints;
 mod http;
 mod id_token;
+pub mod inbound;
 mod lock;
 mod login;
 mod logout;
