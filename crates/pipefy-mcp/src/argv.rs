@@ -155,6 +155,18 @@ pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Command, Usa
 }
 
 impl Serve {
+    /// One line about what was ignored. Flags are named; other words may hold anything and are only counted.
+    pub fn warning(&self) -> Option<String> {
+        let (flags, others): (Vec<&String>, Vec<&String>) = self.ignored.iter().partition(|word| word.starts_with('-'));
+        let mut parts: Vec<String> = flags.into_iter().cloned().collect();
+        match others.len() {
+            0 => {}
+            1 => parts.push("1 other word".to_owned()),
+            more => parts.push(format!("{more} other words")),
+        }
+        (!parts.is_empty()).then(|| format!("ignored on the command line: {}", parts.join(", ")))
+    }
+
     /// The flags as settings; they win over every other source.
     pub fn overrides(&self) -> Overrides {
         let mut overrides = Overrides::new();

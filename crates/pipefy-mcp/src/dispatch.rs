@@ -1,8 +1,10 @@
 //! One tool call, whichever way it came in: lookup, identity, limits, the tool, the reply.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use http::request::Parts;
 use pipefy::{Budget, Progress};
@@ -78,12 +80,19 @@ impl CallReply {
 pub async fn dispatch(runtime: &McpRuntime, exposure: &Exposure, call: Invocation<'_>) -> CallReply {
     let mut line =
         runtime.call_log().map(|log| log.begin(Some(call.name), Some(&call.arguments), call.request, call.id));
-    let cancel = call.cancel.clone();
-    let reply = match exposure.get(call.name) {
-        None => CallReply::error(format!("Unknown tool: {}", call.name)),
-        Some(Entry::Tool(tool)) => run(runtime, tool, call).await,
-        Some(Entry::Meta(meta)) => discover(runtime, exposure, meta, call, line.as_mut()).await,
+    let (name, cancel) = (call.name, call.cancel.clone());
+    let work = async {
+        match exposure.get(call.name) {
+            None => CallReply::error(format!("Unknown tool: {}", call.name)),
+            Some(Entry::Tool(tool)) => run(runtime, tool, call).await,
+            Some(Entry::Meta(meta)) => discover(runtime, exposure, meta, call, line.as_mut()).await,
+        }
     };
+    // A defect in one tool must not leave its caller waiting for ever. Nothing shared is left half-changed: what a call
+    // changes is its own.
+    let reply = AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|_| {
+        CallReply::error(failed(name, "an internal defect; a change may have been applied, read the state back first"))
+    });
     // Nobody gets the reply of a cancelled call; its line says so when it is dropped.
     if let Some(line) = line
         && !cancel.is_cancelled()

@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use pipefy::settings::{Environment, ServerSettings, Transport, load_server};
+use pipefy::settings::{Environment, Profile, ServerSettings, Transport, load_server};
 use pipefy_mcp::argv::{self, Command, Serve};
 use pipefy_mcp::handler::Handler;
 use pipefy_mcp::http::{self, HttpOptions, Inbound};
@@ -30,13 +30,8 @@ fn main() -> ExitCode {
 }
 
 async fn run(serve: &Serve) -> ExitCode {
-    if !serve.ignored.is_empty() {
-        let words = serve.ignored.iter().filter(|word| word.starts_with('-')).cloned().collect::<Vec<_>>().join(" ");
-        say(&format!(
-            "{}: warning: ignored arguments: {}\n",
-            argv::PROGRAM,
-            if words.is_empty() { "positional" } else { &words }
-        ));
+    if let Some(warning) = serve.warning() {
+        say(&format!("{}: warning: {warning}\n", argv::PROGRAM));
     }
     let environment = Environment::capture();
     match start(serve, &environment).await {
@@ -76,8 +71,8 @@ async fn start(
 async fn serve_on(settings: &ServerSettings, runtime: McpRuntime) -> ExitCode {
     let exposure = runtime.exposure(None);
     tracing::info!(
-        transport = ?settings.mcp.transport,
-        profile = ?settings.mcp.profile,
+        transport = if settings.mcp.transport == Transport::Stdio { "stdio" } else { "http" },
+        profile = if settings.mcp.profile == Profile::Local { "local" } else { "remote" },
         tools = exposure.listed().len(),
         withheld = exposure.withheld(),
         unified_envelope = settings.mcp.unified_envelope,

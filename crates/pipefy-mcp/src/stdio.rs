@@ -3,6 +3,7 @@
 //! The transport is our own because a bad line must be answered and must not end the connection, whatever it holds.
 
 use std::io;
+use std::time::Duration;
 
 use bytes::Bytes;
 use rmcp::model::{
@@ -14,6 +15,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::handler::Handler;
@@ -23,6 +25,9 @@ use crate::http::message::{self, Message};
 const LONGEST_LINE: usize = 16 * 1024 * 1024;
 /// Messages that wait to be written before their senders wait.
 const WAITING: usize = 64;
+/// After the end of input, the service loop hears of it this much later: what it has just sent is settled first. It settles
+/// nothing more once it has heard, and a handler that waits for that would hold up the end.
+const SETTLE: Duration = Duration::from_millis(30);
 /// Bytes that are gathered before a write when more messages are waiting.
 const GATHERED: usize = 64 * 1024;
 
@@ -77,6 +82,8 @@ struct Lines<R> {
     skipping: bool,
     /// Set by the request that opens the session; before it, notifications have no meaning.
     era: Option<Era>,
+    /// When the end of input is told.
+    end: Option<Instant>,
     /// An answer of the transport's own, until there is room for it.
     own: Option<Bytes>,
     output: Option<mpsc::Sender<Outgoing>>,
@@ -101,6 +108,7 @@ impl<R: AsyncRead + Send + Unpin + 'static> Lines<R> {
             line: Vec::new(),
             skipping: false,
             era: None,
+            end: None,
             own: None,
             output: Some(sender),
             writer: Some(tokio::spawn(write(output, receiver))),
@@ -163,6 +171,11 @@ impl<R: AsyncRead + Send + Unpin + 'static> Lines<R> {
         }
     }
 
+    fn ended(&mut self) {
+        self.input_end.cancel();
+        self.end = Some(Instant::now() + SETTLE);
+    }
+
     /// Puts an own answer into the queue.
     async fn answer(&mut self) -> Result<(), OutputClosed> {
         if self.own.is_some() {
@@ -197,6 +210,10 @@ impl<R: AsyncRead + Send + Unpin + 'static> Transport<RoleServer> for Lines<R> {
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
         loop {
             self.answer().await.ok()?;
+            if let Some(end) = self.end {
+                tokio::time::sleep_until(end).await;
+                return None;
+            }
             let gone = self.output.clone()?;
             let line = tokio::select! {
                 line = self.read_line() => line,
@@ -217,13 +234,11 @@ impl<R: AsyncRead + Send + Unpin + 'static> Transport<RoleServer> for Lines<R> {
                         }
                         continue;
                     }
-                    self.input_end.cancel();
-                    return None;
+                    self.ended();
                 }
                 Err(error) => {
                     tracing::error!(%error, "standard input cannot be read");
-                    self.input_end.cancel();
-                    return None;
+                    self.ended();
                 }
             }
         }

@@ -170,6 +170,28 @@ async fn without_a_caller_nothing_is_sent() {
     assert!(backend.seen().is_empty());
 }
 
+/// Stands for a defect anywhere in a call.
+struct Defect;
+
+impl Identity for Defect {
+    fn resolve<'a>(&'a self, _request: Option<&'a Parts>) -> BoxFuture<'a, Result<Credential, IdentityError>> {
+        Box::pin(async { panic!("canary-defect") })
+    }
+}
+
+#[tokio::test]
+async fn a_defect_in_a_call_is_answered_and_the_session_goes_on() {
+    let runtime = support::runtime("http://127.0.0.1:1", Arc::new(Defect), &[]);
+    let mut session = Session::open(runtime, "token-opener").await;
+    for id in 1..=2 {
+        session.to_server.send(message(call(id), Some(parts("t")))).await.unwrap();
+        let (answered, result) = session.answer().await;
+        assert_eq!((answered, &result["isError"]), (id, &json!(true)));
+        let text = result["content"][0]["text"].as_str().unwrap();
+        assert!(text.starts_with("Error executing tool get_card: ") && !text.contains("canary"), "{text}");
+    }
+}
+
 /// A preview by one bearer cannot be confirmed by another.
 #[tokio::test]
 async fn a_confirmation_belongs_to_its_bearer() {
