@@ -26,6 +26,21 @@ pub fn root_fields(type_name: &str) -> Query {
     Query::new(&documents::ROOT_FIELDS).var("typeName", type_name)
 }
 
+/// Every field of the root `Query` with its arguments.
+pub fn introspect_query() -> Query {
+    Query::new(&documents::INTROSPECT_QUERY)
+}
+
+/// Every field of the root `Mutation` with its arguments.
+pub fn introspect_mutation() -> Query {
+    Query::new(&documents::INTROSPECT_MUTATION)
+}
+
+/// Name, kind and description of every type.
+pub fn schema_types() -> Query {
+    Query::new(&documents::SCHEMA_TYPES)
+}
+
 /// The SDL of the answer to `graphql/introspection/schema.graphql` (the `data` object, or its `__schema`). Built-in scalars
 /// and directives and introspection's own types are left out. `None` when it is no introspection answer.
 ///

@@ -49,6 +49,9 @@ impl Read for IntrospectType {
 /// Deeper than this a result is no longer read by anybody, and the number of types explodes.
 pub(crate) const DEEPEST: i64 = 5;
 
+/// Types shown below one; more are no help to anybody.
+const MOST: usize = 200;
+
 const SCALARS: [&str; 6] = ["ID", "String", "Int", "Float", "Boolean", "DateTime"];
 
 /// Types by name; each is asked for once per call.
@@ -69,8 +72,26 @@ impl Types<'_, '_> {
         Ok(found)
     }
 
-    /// Puts referenced types under `resolvedType`, level by level. A type that cannot be read is left out.
+    /// Puts referenced types under `resolvedType`, level by level. A type that cannot be read, that is being shown further
+    /// up, or that would be one too many is left out.
     pub(crate) async fn resolve(&mut self, shown: &mut Value, depth: i64) {
+        let mut path: Vec<String> = shown.get("name").and_then(Value::as_str).map(str::to_owned).into_iter().collect();
+        let mut left = MOST;
+        self.descend(shown, depth, &mut path, &mut left).await;
+    }
+
+    /// Puts the type that a value's `type` refers to under its `resolvedType`.
+    pub(crate) async fn resolve_own(&mut self, shown: &mut Value, depth: i64) {
+        let Some(name) = referenced(shown).filter(|_| depth >= 2) else { return };
+        if let Ok(Some(mut found)) = self.get(&name).await {
+            self.resolve(&mut found, depth - 1).await;
+            if let Value::Object(shown) = shown {
+                shown.insert("resolvedType".to_owned(), found);
+            }
+        }
+    }
+
+    async fn descend(&mut self, shown: &mut Value, depth: i64, path: &mut Vec<String>, left: &mut usize) {
         if depth < 2 {
             return;
         }
@@ -79,14 +100,17 @@ impl Types<'_, '_> {
                 continue;
             };
             for entry in entries {
-                let Some(name) = entry.get("type").and_then(concrete).filter(|n| !SCALARS.contains(&n.as_str())) else {
+                let Some(name) = referenced(entry).filter(|name| !path.contains(name)) else {
                     continue;
                 };
-                if self.call.budget.is_over() {
+                if *left == 0 || self.call.budget.is_over() {
                     return;
                 }
                 if let Ok(Some(mut found)) = self.get(&name).await {
-                    Box::pin(self.resolve(&mut found, depth - 1)).await;
+                    *left -= 1;
+                    path.push(name);
+                    Box::pin(self.descend(&mut found, depth - 1, path, left)).await;
+                    path.pop();
                     if let Value::Object(entry) = entry {
                         entry.insert("resolvedType".to_owned(), found);
                     }
@@ -94,6 +118,11 @@ impl Types<'_, '_> {
             }
         }
     }
+}
+
+/// The name of the type that an entry refers to, unless there is nothing to see in it.
+fn referenced(entry: &Value) -> Option<String> {
+    entry.get("type").and_then(concrete).filter(|name| !SCALARS.contains(&name.as_str()))
 }
 
 /// The first name going down `ofType`.

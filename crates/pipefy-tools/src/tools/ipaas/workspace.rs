@@ -14,7 +14,8 @@ pub(crate) fn gateway<'c>(call: &'c Call<'_>) -> Result<&'c Gateway, ToolError> 
     call.toolbox.ipaas.as_ref().ok_or_else(|| {
         ToolError::new(
             Kind::Refused,
-            "The iPaaS tools are disabled on this server: PIPEFY_IPAAS_OAUTH_CLIENT_ID is blank.",
+            "The iPaaS tools are disabled here: PIPEFY_IPAAS_OAUTH_CLIENT_ID is blank, or this program does not read it (the MCP \
+             server does).",
         )
     })
 }
