@@ -28,7 +28,7 @@ impl Served for Probe {
         self.clone()
     }
     fn is_read(&self, tool: &str) -> bool {
-        tool != "write"
+        !tool.ends_with("write")
     }
 }
 
@@ -72,14 +72,18 @@ impl ServerHandler for Probe {
                 }
                 text("done")
             }
-            "ask" => {
+            "ask" | "ask and write" => {
                 let question = json!({"mode": "form", "message": "?", "requestedSchema": {"type": "object", "properties": {}}});
                 let question = ServerRequest::CustomRequest(CustomRequest::new("elicitation/create", Some(question)));
                 if context.client_capabilities().is_none_or(|capabilities| capabilities.elicitation.is_none()) {
                     return text("cannot ask");
                 }
                 match context.peer.send_request(question).await {
-                    Ok(answer) => text(serde_json::to_string(&answer).unwrap()),
+                    Ok(answer) => {
+                        let answer = serde_json::to_string(&answer).unwrap();
+                        self.saw(format!("answered {answer}"));
+                        text(answer)
+                    }
                     Err(_) => text("could not ask"),
                 }
             }
@@ -288,6 +292,22 @@ async fn when_the_client_goes_reads_stop_after_a_while_and_writes_do_not() {
     until("logged", || server.lines.lock().unwrap().len() == 3).await;
     let lines = server.lines.lock().unwrap();
     assert_eq!(lines.iter().filter(|line| line["status"].is_null()).count(), 2, "{lines:?}");
+}
+
+#[tokio::test]
+async fn a_write_does_not_wait_for_an_answer_that_cannot_come() {
+    let probe = Probe::default();
+    let mut options = options();
+    options.disconnect_grace = Duration::from_millis(200);
+    let server = Server::start(probe.clone(), Inbound::Open, options).await;
+    let session = server.open(&[]).await;
+    let mut wire = Wire::connect(server.address).await;
+    wire.send(&post(&call(1, "ask and write", json!({})), &[("Mcp-Session-Id", &session)])).await;
+    wire.head().await;
+    wire.chunk().await.unwrap();
+    assert!(probe.0.lock().unwrap().is_empty());
+    drop(wire);
+    until("answered", || probe.0.lock().unwrap().contains(&"answered {\"action\":\"cancel\"}".to_owned())).await;
 }
 
 #[tokio::test]

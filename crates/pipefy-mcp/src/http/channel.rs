@@ -37,6 +37,8 @@ struct Route {
     streams: bool,
     /// Tells two calls with the same id apart.
     serial: u64,
+    /// Ids of the questions that went out on this call's stream.
+    asked: Vec<RequestId>,
 }
 
 #[derive(Debug, Default)]
@@ -56,6 +58,17 @@ impl Routes {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// For one call without a session: whatever is sent is for it.
+    pub(crate) fn alone(id: RequestId, progress: Option<ProgressToken>) -> (Self, Stream) {
+        let routes = Self::default();
+        let (to, stream) = mpsc::channel(STREAM_BUFFER);
+        let mut table = routes.lock();
+        table.listener = Some(to.clone());
+        table.calls.insert(id, Route { to, progress, streams: true, serial: 0, asked: Vec::new() });
+        drop(table);
+        (routes, stream)
+    }
+
     /// Registers a call; `None` when its id is in use. The number names this call.
     pub(crate) fn call(&self, id: RequestId, progress: Option<ProgressToken>, streams: bool) -> Option<(Stream, u64)> {
         let mut table = self.lock();
@@ -69,7 +82,7 @@ impl Routes {
         }
         table.next_serial += 1;
         let serial = table.next_serial;
-        table.calls.insert(id, Route { to, progress, streams, serial });
+        table.calls.insert(id, Route { to, progress, streams, serial, asked: Vec::new() });
         Some((stream, serial))
     }
 
@@ -91,9 +104,9 @@ impl Routes {
         self.lock().calls.remove(id).map(|route| route.to)
     }
 
-    /// Whether this very call still runs.
-    pub(crate) fn is_running(&self, id: &RequestId, serial: u64) -> bool {
-        self.lock().calls.get(id).is_some_and(|route| route.serial == serial)
+    /// The questions that this very call has asked so far; `None` when it has ended.
+    pub(crate) fn running(&self, id: &RequestId, serial: u64) -> Option<Vec<RequestId>> {
+        self.lock().calls.get(id).filter(|route| route.serial == serial).map(|route| route.asked.clone())
     }
 
     /// Calls without answer.
@@ -128,7 +141,12 @@ impl Routes {
             JsonRpcMessage::Error(error) => Target::last(error.id.as_ref().and_then(|id| table.calls.remove(id))),
             JsonRpcMessage::Request(request) => {
                 match request.request.extensions().get::<OriginatingRequestId>() {
-                    Some(origin) => of_call(&table, &origin.0),
+                    Some(origin) => {
+                        if let Some(route) = table.calls.get_mut(&origin.0) {
+                            route.asked.push(request.id.clone());
+                        }
+                        of_call(&table, &origin.0)
+                    }
                     None => table.listener.clone().map_or(Target::Nobody, Target::To),
                 }
             }

@@ -18,11 +18,11 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
 use pipefy::settings::HostList;
 use rmcp::model::{
-    CancelledNotification, CancelledNotificationParam, ClientCapabilities, ClientJsonRpcMessage, ClientNotification, ClientRequest, GetMeta as _, Implementation,
-    InitializeRequestParams, JsonRpcMessage, ProtocolVersion, RequestId,
+    CancelledNotification, CancelledNotificationParam, ClientCapabilities, ClientJsonRpcMessage, ClientNotification, ClientRequest, ClientResult, CustomResult, GetMeta as _, Implementation, InitializeRequestParams, JsonRpcMessage, ProtocolVersion, RequestId,
 };
 use rmcp::service::{serve_directly_with_ct, serve_server_with_ct};
 use rmcp::transport::TransportAdapterIdentity;
+use serde_json::json;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -161,17 +161,17 @@ impl<S: Served> Endpoint<S> {
         parts: Parts,
     ) -> Exchange {
         let progress = progress_token(&typed);
+        // A subscription ends with the standalone streams: it would hold up a stop, and nothing of it is lost.
+        let stop = if is_subscription(&typed) { &self.drain } else { &self.stop }.child_token();
         message::attach(&mut typed, parts);
-        let routes = Arc::new(Routes::default());
         // Nothing can be asked back without a session, but notifications travel with the answer.
-        let stream = routes.call(id.clone(), progress, true).map(|(stream, _)| stream);
+        let (routes, stream) = Routes::alone(id.clone(), progress);
         let (inbox, messages) = mpsc::channel(1);
         // The channel is new and has room for one.
         let _sent = inbox.try_send(typed);
         let mut info = InitializeRequestParams::new(ClientCapabilities::default(), Implementation::default());
         info.protocol_version = version;
-        let transport = Inbox::new(messages, routes, None);
-        let stop = self.stop.child_token();
+        let transport = Inbox::new(messages, Arc::new(routes), None);
         let service = serve_directly_with_ct::<_, _, _, _, TransportAdapterIdentity>(
             self.served.handler(),
             transport,
@@ -179,7 +179,7 @@ impl<S: Served> Endpoint<S> {
             stop,
         );
         let guard = Box::new(Alone { _inbox: inbox, _service: service });
-        Exchange { stream: stream.unwrap_or_else(|| mpsc::channel(1).1), guard: Some(guard) }
+        Exchange { stream, guard: Some(guard) }
     }
 
     /// The handshake era with sessions.
@@ -318,7 +318,12 @@ impl<S: Served> Endpoint<S> {
         {
             return Ok(response);
         }
-        let mut typed = message::build(&request.body, &message).map_err(|error| unreadable(error, code::INVALID_PARAMS))?;
+        let mut typed = match message::build(&request.body, &message) {
+            Ok(typed) => typed,
+            // An id that is none made it one; nobody waits for an answer.
+            Err(_) if matches!(message, Message::Notification) => return Ok(reply::accepted()),
+            Err(error) => return Err(unreadable(error, code::INVALID_PARAMS)),
+        };
         let Message::Request { id, method, .. } = message else {
             let cancelled = cancelled_request(&typed);
             message::attach(&mut typed, request.parts);
@@ -334,7 +339,7 @@ impl<S: Served> Endpoint<S> {
         if method == "initialize" && asked_version(&typed).is_none() {
             return Ok(invalid_initialize(&id));
         }
-        let read_only = match &typed {
+        let read = match &typed {
             JsonRpcMessage::Request(request) => match &request.request {
                 ClientRequest::CallToolRequest(call) => self.served.is_read(&call.params.name),
                 _ => true,
@@ -348,7 +353,8 @@ impl<S: Served> Endpoint<S> {
             session: session.clone(),
             id,
             serial,
-            grace: read_only.then_some(self.rules.disconnect_grace),
+            read,
+            grace: self.rules.disconnect_grace,
             done: false,
         };
         message::attach(&mut typed, request.parts);
@@ -391,13 +397,15 @@ impl<T: Send + Sync> Finish for Alone<T> {
     fn finished(&mut self) {}
 }
 
-/// Looks after a session's call whose client has gone before the answer: a read is cancelled after a while, a write runs to
-/// its end, because its outcome matters whether or not somebody waits for it.
+/// Looks after a session's call whose client has gone before the answer. After a while a read is cancelled; a write runs to
+/// its end, because its outcome matters whether or not somebody waits for it, but what it has asked is taken for cancelled:
+/// it must not wait for a person who may never have seen the question.
 struct Watch {
     session: Arc<Session>,
     id: RequestId,
     serial: u64,
-    grace: Option<Duration>,
+    read: bool,
+    grace: Duration,
     done: bool,
 }
 
@@ -409,20 +417,30 @@ impl Finish for Watch {
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        let Some(grace) = self.grace.filter(|_| !self.done) else { return };
+        if self.done {
+            return;
+        }
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        let (session, id, serial) = (self.session.clone(), self.id.clone(), self.serial);
+        let (session, id, serial, read, grace) =
+            (self.session.clone(), self.id.clone(), self.serial, self.read, self.grace);
         runtime.spawn(async move {
             tokio::select! {
                 () = tokio::time::sleep(grace) => {}
                 () = session.stop.cancelled() => return,
             }
-            if session.routes.is_running(&id, serial) {
+            let Some(asked) = session.routes.running(&id, serial) else { return };
+            if read {
                 session.routes.forget(&id);
                 let reason = Some("the client has gone".to_owned());
                 let cancelled = CancelledNotification::new(CancelledNotificationParam::new(Some(id), reason));
                 let message = JsonRpcMessage::notification(ClientNotification::CancelledNotification(cancelled));
                 let _ended = session.inbox.send(message).await;
+                return;
+            }
+            for question in asked {
+                // To one that was answered in the meantime this is nothing.
+                let answer = ClientResult::CustomResult(CustomResult::new(json!({"action": "cancel"})));
+                let _ended = session.inbox.send(JsonRpcMessage::response(answer, question)).await;
             }
         });
     }
@@ -559,6 +577,11 @@ fn progress_token(message: &ClientJsonRpcMessage) -> Option<rmcp::model::Progres
         JsonRpcMessage::Request(request) => request.request.get_meta().get_progress_token(),
         _ => None,
     }
+}
+
+fn is_subscription(message: &ClientJsonRpcMessage) -> bool {
+    let JsonRpcMessage::Request(request) = message else { return false };
+    matches!(&request.request, ClientRequest::SubscriptionsListenRequest(_))
 }
 
 fn cancelled_request(message: &ClientJsonRpcMessage) -> Option<RequestId> {

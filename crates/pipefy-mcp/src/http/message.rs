@@ -51,9 +51,11 @@ struct Envelope<'a> {
 
 /// Reads the kind of a body.
 pub(crate) fn read(body: &[u8]) -> Result<Message<'_>, Unreadable> {
+    // What is skipped over is not looked into, so this is for all of it.
+    let body = std::str::from_utf8(body).map_err(|_| Unreadable::NotJson)?;
     // A derived struct would also take an array, member by member.
-    let object = body.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
-    let envelope = match object.then(|| serde_json::from_slice::<Envelope<'_>>(body)) {
+    let object = body.trim_ascii_start().starts_with('{');
+    let envelope = match object.then(|| serde_json::from_str::<Envelope<'_>>(body)) {
         Some(Ok(envelope)) => envelope,
         Some(Err(error)) if error.is_syntax() || error.is_eof() => return Err(Unreadable::NotJson),
         // Members of wrong types, or no object: still JSON?
@@ -75,8 +77,8 @@ pub(crate) fn read(body: &[u8]) -> Result<Message<'_>, Unreadable> {
     }
 }
 
-fn is_json(body: &[u8]) -> bool {
-    serde_json::from_slice::<serde::de::IgnoredAny>(body).is_ok()
+fn is_json(body: &str) -> bool {
+    serde_json::from_str::<serde::de::IgnoredAny>(body).is_ok()
 }
 
 /// The id of a request; `None` for what cannot be one (a fraction, `true`, an object).
