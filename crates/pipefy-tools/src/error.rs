@@ -229,7 +229,15 @@ impl<'a> Explain<'a> {
         let lower = text.to_lowercase();
         let says_missing = ["not found", "does not exist", "doesn't exist"].iter().any(|m| lower.contains(m));
         let first_code = codes.first().cloned();
+        let declined = match &error {
+            pipefy::Error::Declined { .. } => true,
+            pipefy::Error::NoPayload { kind, .. } => *kind == pipefy::OperationKind::Mutation,
+            _ => false,
+        };
         let mut out = ToolError::from(error);
+        if declined {
+            out.message = format!("Trying to {} did not succeed: {text}", self.doing);
+        }
         if is_graphql {
             match self.kind {
                 Some(kind) if !self.keep_not_found && (has(&NOT_FOUND_CODES) || says_missing) => {

@@ -87,11 +87,7 @@ fn sorted_tokens(text: &str) -> Vec<&str> {
 /// Tokens in common, only left, only right; each sorted and without repetition.
 fn token_sets<'t>(left: &[&'t str], right: &[&'t str]) -> [Vec<&'t str>; 3] {
     let (a, b): (BTreeSet<&str>, BTreeSet<&str>) = (left.iter().copied().collect(), right.iter().copied().collect());
-    [
-        a.intersection(&b).copied().collect(),
-        a.difference(&b).copied().collect(),
-        b.difference(&a).copied().collect(),
-    ]
+    [a.intersection(&b).copied().collect(), a.difference(&b).copied().collect(), b.difference(&a).copied().collect()]
 }
 
 /// The better of: tokens in order, and tokens as sets.

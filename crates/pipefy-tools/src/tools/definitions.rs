@@ -30,7 +30,13 @@ impl Definition {
         shown.insert("id".to_owned(), id.clone().into());
         shown.insert("type".to_owned(), kind.clone().into());
         let flag = |key: &str| shown.get(key).and_then(Value::as_bool);
-        Some(Self { required: flag("required") == Some(true), editable: flag("editable") != Some(false), id, kind, shown })
+        Some(Self {
+            required: flag("required") == Some(true),
+            editable: flag("editable") != Some(false),
+            id,
+            kind,
+            shown,
+        })
     }
 
     /// Label, or the id when there is none.
@@ -120,10 +126,7 @@ pub(crate) fn sift(values: &Map<String, Value>, fields: &[&Definition]) -> (Map<
 
 /// The `fields_attributes` of a new card.
 pub(crate) fn attributes(values: &Map<String, Value>) -> Vec<Value> {
-    values
-        .iter()
-        .map(|(id, value)| json!({ "field_id": id, "field_value": value, "generated_by_ai": true }))
-        .collect()
+    values.iter().map(|(id, value)| json!({ "field_id": id, "field_value": value, "generated_by_ai": true })).collect()
 }
 
 /// Says of each value that is a name where ids are wanted what it should be (field report B13); empty when all fit.
@@ -205,8 +208,14 @@ mod tests {
     #[test]
     fn only_dates_that_can_be_read_in_two_ways_are_ambiguous() {
         for (text, ambiguous) in [
-            ("03/04/2024", true), ("3.4.2024 10:00", true), ("2024-04-03", false), ("31/12/2024", false),
-            ("04/04/2024", false), ("2024-04-03T10:00:00Z", false), ("", false), ("x", false),
+            ("03/04/2024", true),
+            ("3.4.2024 10:00", true),
+            ("2024-04-03", false),
+            ("31/12/2024", false),
+            ("04/04/2024", false),
+            ("2024-04-03T10:00:00Z", false),
+            ("", false),
+            ("x", false),
         ] {
             assert_eq!(is_ambiguous_date(text), ambiguous, "{text}");
         }

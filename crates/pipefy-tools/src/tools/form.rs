@@ -18,7 +18,8 @@ pub(crate) async fn ask(
     given: &Map<String, Value>,
 ) -> Result<Option<Map<String, Value>>, ToolError> {
     let Some(person) = call.ask else { return Ok(None) };
-    let fields: Vec<&Definition> = fields.iter().copied().filter(|field| can_show(field, given.get(&field.id))).collect();
+    let fields: Vec<&Definition> =
+        fields.iter().copied().filter(|field| can_show(field, given.get(&field.id))).collect();
     match person.form(message, schema(&fields, given)).await {
         Ok(Answer::Accept(content)) => read(&fields, given, &content).map(Some),
         Ok(Answer::Decline | Answer::Cancel) => {
@@ -27,7 +28,9 @@ pub(crate) async fn ask(
         Err(AskError::Closed) => Ok(None),
         Err(AskError::Failed(reason)) => Err(ToolError::new(
             Kind::Input,
-            format!("The form gave no usable answer ({reason}); nothing was sent. Call again with skip_elicitation=true."),
+            format!(
+                "The form gave no usable answer ({reason}); nothing was sent. Call again with skip_elicitation=true."
+            ),
         )),
     }
 }

@@ -36,7 +36,5 @@ async fn line(call: &Call<'_>, pipe_id: &str) -> Option<String> {
         return None;
     }
     let name = text_of(dig(&value, "pipe.name")).unwrap_or_else(|| format!("pipe {pipe_id}"));
-    Some(format!(
-        "This service account may not be a member of {name} (ID: {pipe_id}); add it with `invite_members`."
-    ))
+    Some(format!("This service account may not be a member of {name} (ID: {pipe_id}); add it with `invite_members`."))
 }

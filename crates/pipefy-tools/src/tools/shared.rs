@@ -4,7 +4,7 @@ use pipefy::{Data, Mutation};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::{Act, Outcome, Page, Plan, ToolError, dig};
+use crate::{Act, Call, Explain, Outcome, Page, Plan, ToolError, dig};
 
 /// The object of a value without its null keys.
 pub(crate) fn no_nulls(value: &impl Serialize) -> Map<String, Value> {
@@ -88,11 +88,7 @@ fn only_mutation<K>(plan: &Plan<K>) -> Result<&Mutation, pipefy::Error> {
 pub(crate) fn extra_keys(extra: Option<Map<String, Value>>, taken: &[&str]) -> Map<String, Value> {
     let plain = |key: &str| key.replace('_', "").to_lowercase();
     let taken: Vec<String> = taken.iter().map(|key| plain(key)).collect();
-    extra
-        .into_iter()
-        .flatten()
-        .filter(|(key, value)| !value.is_null() && !taken.contains(&plain(key)))
-        .collect()
+    extra.into_iter().flatten().filter(|(key, value)| !value.is_null() && !taken.contains(&plain(key))).collect()
 }
 
 /// `extra_input` where any JSON is accepted: it must be an object all the same.
@@ -117,4 +113,21 @@ pub(crate) async fn send_shown<K>(plan: &Plan<K>, act: &Act<'_, '_>) -> Result<D
         Ok(()) | Err(pipefy::Error::Declined { .. }) => Ok(data),
         Err(error) => Err(error),
     }
+}
+
+/// A write that failed; where Pipefy says `success: false`, the message names what was not done and to what.
+pub(crate) fn not_done(call: &Call<'_>, explain: Explain<'_>, error: pipefy::Error) -> ToolError {
+    let declined = matches!(error, pipefy::Error::Declined { .. });
+    let failure = explain.map(call, error);
+    if !declined {
+        return failure;
+    }
+    let id = explain.id.map(|id| format!(" (ID: {id})")).unwrap_or_default();
+    let message = format!("Could not {}{id}: {}", explain.doing, failure.message);
+    failure.message(message)
+}
+
+/// An input object of the keys that have a value.
+pub(crate) fn given<const N: usize>(pairs: [(&str, Option<Value>); N]) -> Map<String, Value> {
+    pairs.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect()
 }

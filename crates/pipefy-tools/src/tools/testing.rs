@@ -41,17 +41,14 @@ pub(crate) struct Sent {
 struct Script {
     answers: Vec<(String, VecDeque<Scripted>)>,
     sent: Vec<Sent>,
+    credential: Option<String>,
 }
 
 #[derive(Clone, Default)]
 struct Backend(Arc<Mutex<Script>>);
 
 impl GraphqlExecutor for Backend {
-    fn execute<'a>(
-        &'a self,
-        operation: &'a Operation,
-        _: &'a Budget,
-    ) -> BoxFuture<'a, Result<GraphqlResponse, Error>> {
+    fn execute<'a>(&'a self, operation: &'a Operation, _: &'a Budget) -> BoxFuture<'a, Result<GraphqlResponse, Error>> {
         let document = &operation.document;
         let root = root_field(document.text());
         let mut script = self.0.lock().unwrap();
@@ -74,6 +71,11 @@ impl GraphqlExecutor for Backend {
                 Scripted::Fail(error) => Err(error),
             }
         })
+    }
+
+    fn credential_occurs_in<'a>(&'a self, text: &'a str) -> BoxFuture<'a, Result<bool, Error>> {
+        let found = self.0.lock().unwrap().credential.as_deref().is_some_and(|credential| text.contains(credential));
+        Box::pin(async move { Ok(found) })
     }
 }
 
@@ -170,6 +172,12 @@ impl Mock {
             None => script.answers.push((root.to_owned(), VecDeque::from([answer]))),
         }
         drop(script);
+        self
+    }
+
+    /// Requests would carry this credential.
+    pub(crate) fn credential(self, credential: &str) -> Self {
+        self.backend.0.lock().unwrap().credential = Some(credential.to_owned());
         self
     }
 
@@ -358,11 +366,17 @@ impl WriteRules {
         let reply = mock.reply(tool, dry.into()).await;
         assert_eq!(reply["dry_run"], true, "{tool}: {reply}");
         assert!(mock.writes().is_empty(), "{tool}: a dry run wrote");
-        let steps: Vec<&Value> = reply["steps"].as_array().unwrap().iter().filter(|s| s.get("document").is_some()).collect();
+        let steps: Vec<&Value> =
+            reply["steps"].as_array().unwrap().iter().filter(|s| s.get("document").is_some()).collect();
         assert_eq!(steps.len(), sent.len(), "{tool}: {reply}");
         for (step, sent) in steps.iter().zip(&sent) {
             assert_eq!(step["document"], sent.document, "{tool}");
-            assert!(same_but_unknown(&step["variables"], &sent.variables), "{tool}: {} / {}", step["variables"], sent.variables);
+            assert!(
+                same_but_unknown(&step["variables"], &sent.variables),
+                "{tool}: {} / {}",
+                step["variables"],
+                sent.variables
+            );
         }
 
         let mock = self.mock(usize::MAX, None).read_only();
@@ -389,7 +403,10 @@ impl WriteRules {
                 let mock = self.mock(at, Some(failure.clone()));
                 let reply = self.run(&mock).await;
                 assert_eq!(reply["success"], false, "{tool}: {failure:?} gave {reply}");
-                assert!(reply["error"]["message"].as_str().is_some_and(|m| !m.trim().is_empty() && m.is_ascii()), "{tool}: {reply}");
+                assert!(
+                    reply["error"]["message"].as_str().is_some_and(|m| !m.trim().is_empty() && m.is_ascii()),
+                    "{tool}: {reply}"
+                );
                 assert_eq!(mock.writes().len(), at + 1, "{tool}: {failure:?}: {:?}", mock.roots());
                 if matches!(failure, Scripted::Fail(_)) {
                     let text = reply.to_string();
@@ -409,7 +426,8 @@ fn same_but_unknown(planned: &Value, sent: &Value) -> bool {
                 && planned.iter().all(|(key, value)| sent.get(key).is_some_and(|sent| same_but_unknown(value, sent)))
         }
         (Value::Array(planned), Value::Array(sent)) => {
-            planned.len() == sent.len() && planned.iter().zip(sent).all(|(planned, sent)| same_but_unknown(planned, sent))
+            planned.len() == sent.len()
+                && planned.iter().zip(sent).all(|(planned, sent)| same_but_unknown(planned, sent))
         }
         _ => planned == sent,
     }

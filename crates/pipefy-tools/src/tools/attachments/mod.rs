@@ -14,3 +14,6 @@ pub(crate) const ROWS: &[Row] = &[
     Row::write::<upload_attachment_to_table_record::UploadAttachmentToTableRecord>(),
     Row::write::<create_attachment_presigned_url::CreateAttachmentPresignedUrl>(),
 ];
+
+#[cfg(test)]
+mod tests;

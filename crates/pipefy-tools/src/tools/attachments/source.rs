@@ -121,8 +121,7 @@ async fn download(call: &Call<'_>, url: &str) -> Result<Opened, ToolError> {
     let keeping_failed = |e: std::io::Error| {
         refused("download", &format!("The downloaded file could not be kept for the upload ({}).", e.kind()))
     };
-    let download =
-        call.session.transfer().download(url, SIZE_LIMIT, &call.budget).await.map_err(transfer_failed)?;
+    let download = call.session.transfer().download(url, SIZE_LIMIT, &call.budget).await.map_err(transfer_failed)?;
     let mut stream = download.stream;
     let mut head = BytesMut::new();
     let mut spill: Option<(File, u64)> = None;

@@ -20,12 +20,8 @@ pub(crate) struct Upload {
 /// The plan: two mutations with the transfer between them. `point` makes the last one, given the value for the field.
 pub(crate) fn plan(organization_id: &str, upload: Upload, point: impl FnOnce(Value) -> Mutation) -> Plan<Upload> {
     let source = &upload.source;
-    let mut presign = attachments::create_presigned_url(
-        organization_id,
-        &source.name,
-        Some(&source.content_type),
-        source.size(),
-    );
+    let mut presign =
+        attachments::create_presigned_url(organization_id, &source.name, Some(&source.content_type), source.size());
     if source.size().is_none() {
         presign.variables_mut().insert("contentLength".to_owned(), unknown("size of the downloaded file in bytes"));
     }
@@ -56,9 +52,7 @@ pub(crate) async fn act(plan: &Plan<Upload>, act: &Act<'_, '_>) -> Result<Outcom
     let path = storage_path(&url).ok_or_else(|| failed("s3_upload", no_path()))?;
     put(act, &url, &source.content_type, opened).await?;
     fill_in(point.variables_mut(), &path);
-    act.send(&point)
-        .await
-        .map_err(|e| failed("field_update", e.into()).extra("storage_path", path.clone()))?;
+    act.send(&point).await.map_err(|e| failed("field_update", e.into()).extra("storage_path", path.clone()))?;
     let (target_name, target_id) = target;
     let mut shown = Map::new();
     shown.insert("download_url".to_owned(), dig(&presigned.value(), "createPresignedUrl.downloadUrl").cloned().into());

@@ -4,9 +4,9 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::tools::definitions::{self, Definition};
+use crate::tools::form;
 use crate::tools::permission::membership_lines;
 use crate::tools::shared::{non_blank, strings, text_of};
-use crate::tools::form;
 use crate::{
     Act, Call, CheckedId, Domain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Verification, Write, dig,
 };
@@ -66,11 +66,13 @@ impl Write for CreateCard {
         let given = self.fields.clone().unwrap_or_default();
         let fields: Vec<&Definition> =
             definitions::editable(&start).into_iter().chain(definitions::editable(&phase)).collect();
-        let (mut values, skipped) = if start.is_empty() && phase.is_empty() {
+        let (mut values, mut skipped) = if start.is_empty() && phase.is_empty() {
             (given.clone(), Vec::new())
         } else {
             definitions::sift(&given, &fields)
         };
+        // Names that no field has are likelier to be mistakes than fields that cannot be written.
+        skipped.sort_by_key(|id| start.iter().chain(&phase).any(|field| field.id == *id));
         if let Some(entered) = self.ask(call, &start, &given).await? {
             // What the form asked for comes first, in its order; the rest of what was given follows.
             let rest = std::mem::replace(&mut values, entered);
@@ -79,9 +81,9 @@ impl Write for CreateCard {
             }
             values.retain(|_, value| !value.is_null());
         } else if self.phase_id.is_some() {
-            let (first, then): (Vec<_>, Vec<_>) =
-                values.into_iter().partition(|(id, _)| start.iter().any(|field| field.id == *id));
-            values = first.into_iter().chain(then).collect();
+            values = first(values, |id| start.iter().any(|field| field.id == *id));
+        } else if self.required_fields_only {
+            values = first(values, |id| fields.iter().any(|field| field.id == *id && field.required));
         }
         let title = non_blank(self.title.as_deref()).map(str::to_owned);
         let keep = NewCard {
@@ -162,6 +164,12 @@ impl CreateCard {
         let message = format!("Creating a card in pipe {}{place}. Fill in its start form.", self.pipe_id);
         form::ask(call, &message, "card creation", &fields, given).await
     }
+}
+
+/// The values with those that `leads` names in front.
+fn first(values: Map<String, Value>, leads: impl Fn(&str) -> bool) -> Map<String, Value> {
+    let (front, back): (Vec<_>, Vec<_>) = values.into_iter().partition(|(id, _)| leads(id));
+    front.into_iter().chain(back).collect()
 }
 
 /// Whether this account is a member of the pipe, and what kind of value a field takes.

@@ -27,7 +27,12 @@ pub(crate) struct FillCardPhaseFields {
 pub(crate) enum Fill {
     /// Nothing to write, and why.
     Nothing(Value),
-    Write { values: FieldValues, skipped: Vec<String>, hints: String, warning: Option<String> },
+    Write {
+        values: FieldValues,
+        skipped: Vec<String>,
+        hints: String,
+        warning: Option<String>,
+    },
 }
 
 impl Write for FillCardPhaseFields {

@@ -28,7 +28,7 @@ const LISTS: [&str; 4] = ["contains", "ncontains", "in", "nin"];
 const RANGES: [&str; 2] = ["between", "nbetween"];
 
 /// A filter node. Its published schema describes one level; deeper levels are checked by [`checked_filter`].
-#[derive(Deserialize)]
+#[derive(Deserialize, Serialize)]
 #[serde(transparent)]
 pub(crate) struct RecordFilter(Map<String, Value>);
 
@@ -186,6 +186,7 @@ fn each(value: &Value, path: &mut Vec<Value>, problems: &mut Vec<Problem>, check
     }
 }
 
+#[allow(clippy::ptr_arg, reason = "one signature for every check")]
 fn scalar(value: &Value, path: &mut Vec<Value>, problems: &mut Vec<Problem>) {
     if value.is_object() || value.is_array() {
         let message = "must be text, a number, true, false or null".to_owned();
@@ -227,7 +228,9 @@ fn fields(value: &Value) -> Result<(), ToolError> {
                     shown.escape_default()
                 )));
             }
-            map.iter().filter(|(name, _)| matches!(name.as_str(), "and" | "or")).try_for_each(|(_, value)| fields(value))
+            map.iter()
+                .filter(|(name, _)| matches!(name.as_str(), "and" | "or"))
+                .try_for_each(|(_, value)| fields(value))
         }
         Value::Array(list) => list.iter().try_for_each(fields),
         _ => Ok(()),

@@ -34,14 +34,8 @@ impl Read for FindCards {
 
     async fn read(self, call: &Call<'_>) -> Result<Outcome, ToolError> {
         let after = self.after.as_deref().filter(|after| !after.is_empty());
-        let query = cards::find_cards(
-            &self.pipe_id,
-            &self.field_id,
-            &self.field_value,
-            self.include_fields,
-            self.first,
-            after,
-        );
+        let query =
+            cards::find_cards(&self.pipe_id, &self.field_id, &self.field_value, self.include_fields, self.first, after);
         let data =
             call.query(query).await.map_err(|e| Explain::doing("find cards").kind("phase_field").map(call, e))?;
         let none = list_at(&data.value(), "findCards.edges").is_empty();

@@ -27,3 +27,6 @@ pub(crate) const ROWS: &[Row] = &[
     Row::write::<fill_card_phase_fields::FillCardPhaseFields>(),
     Row::write::<delete_card::DeleteCard>(),
 ];
+
+#[cfg(test)]
+mod tests;

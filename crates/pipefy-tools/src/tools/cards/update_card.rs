@@ -62,7 +62,8 @@ impl Write for UpdateCard {
                 input.extend(self.assignee_ids.map(|list| ("assignee_ids".to_owned(), ids(list))));
                 input.extend(self.label_ids.map(|list| ("label_ids".to_owned(), ids(list))));
                 input.extend(self.due_date.map(|date| ("due_date".to_owned(), date.into())));
-                Plan::new(Change::Attributes { card_id: id, title: self.title, warning }).then(cards::update_card(input))
+                Plan::new(Change::Attributes { card_id: id, title: self.title, warning })
+                    .then(cards::update_card(input))
             }
         };
         plan.before = before;

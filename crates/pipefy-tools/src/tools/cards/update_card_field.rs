@@ -5,7 +5,9 @@ use serde_json::Value;
 
 use super::values::card_before;
 use crate::tools::shared::{send_shown, unpacked};
-use crate::{Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Write};
+use crate::{
+    Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Write,
+};
 
 /// Replaces the whole value of one field, lists included; to add or remove items of a list use update_card with ADD or REMOVE.
 #[derive(Deserialize, JsonSchema)]

@@ -21,7 +21,8 @@ impl FieldValues {
     /// # Errors
     /// An entry without field id or value, or with an unknown operation.
     pub(crate) fn from_updates(card_id: &str, updates: &[Map<String, Value>]) -> Result<Self, ToolError> {
-        let values = updates.iter().enumerate().map(|(index, update)| entry(index, update)).collect::<Result<_, _>>()?;
+        let values =
+            updates.iter().enumerate().map(|(index, update)| entry(index, update)).collect::<Result<_, _>>()?;
         Ok(Self { card_id: card_id.to_owned(), values })
     }
 

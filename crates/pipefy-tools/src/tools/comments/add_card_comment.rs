@@ -26,7 +26,9 @@ impl Write for AddCardComment {
         let text = comment_text(&self.text).ok_or_else(|| {
             let length = self.text.chars().count();
             if length > LONGEST {
-                ToolError::invalid(format!("A comment has a limit of {LONGEST} characters (1000-character limit), got {length}."))
+                ToolError::invalid(format!(
+                    "A comment has a limit of {LONGEST} characters (1000-character limit), got {length}."
+                ))
             } else {
                 ToolError::invalid("A valid `card_id` and a non-empty `text` are needed.")
             }
@@ -47,6 +49,8 @@ impl Write for AddCardComment {
 pub(crate) fn commented(data: &pipefy::Data, root: &str) -> Result<Outcome, ToolError> {
     match text_of(dig(&data.value(), &format!("{root}.comment.id"))) {
         Some(id) => Ok(Outcome::new(json!({ "comment_id": id }))),
-        None => Err(ToolError::api("Unexpected error: Pipefy gave no comment back. Read the card back, then try again.")),
+        None => {
+            Err(ToolError::api("Unexpected error: Pipefy gave no comment back. Read the card back, then try again."))
+        }
     }
 }

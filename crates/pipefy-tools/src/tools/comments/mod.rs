@@ -21,3 +21,6 @@ fn comment_text(text: &str) -> Option<&str> {
     let text = text.trim();
     (1..=LONGEST).contains(&text.chars().count()).then_some(text)
 }
+
+#[cfg(test)]
+mod tests;

@@ -75,7 +75,8 @@ impl Write for CreateFieldCondition {
             .code("INVALID_ARGUMENTS")
         })?;
         let outcome = Outcome::new(json!({ "condition_id": id, "action": "created" }));
-        let stray = "Delete it with `delete_field_condition` (confirm=true) and do not retry create on that phase meanwhile.";
+        let stray =
+            "Delete it with `delete_field_condition` (confirm=true) and do not retry create on that phase meanwhile.";
         match landed(act, phase_id, &id).await {
             Landed::Here => {
                 Ok(outcome.message(format!("Field condition {id} created and read back.")).extra("verified", true))

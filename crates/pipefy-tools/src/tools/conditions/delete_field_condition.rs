@@ -25,8 +25,7 @@ impl Write for DeleteFieldCondition {
     async fn plan(self, _: &Call<'_>) -> Result<Plan<String>, ToolError> {
         let id = self.condition_id.to_string();
         let mutation = conditions::delete_field_condition(&id);
-        let confirmation =
-            Confirmation::delete(format!("field condition (ID: {id})"), json!({ "condition_id": id }));
+        let confirmation = Confirmation::delete(format!("field condition (ID: {id})"), json!({ "condition_id": id }));
         Ok(Plan::new(id).then(mutation).confirm(confirmation))
     }
 
@@ -39,7 +38,8 @@ impl Write for DeleteFieldCondition {
         // Pinned: a refusal has this shape, without an error object.
         let mut refusal = Map::new();
         refusal.insert("success".to_owned(), false.into());
-        refusal.insert("message".to_owned(), format!("Pipefy declined to delete field condition {}.", plan.keep).into());
+        refusal
+            .insert("message".to_owned(), format!("Pipefy declined to delete field condition {}.", plan.keep).into());
         Ok(Outcome::whole(refusal))
     }
 

@@ -24,7 +24,9 @@ impl Read for GetFieldCondition {
         let data = call.query(conditions::get_field_condition(id)).await.map_err(|e| explain.map(call, e))?;
         let value = data.value();
         let condition = value.get("fieldCondition").filter(|condition| !condition.is_null()).ok_or_else(|| {
-            ToolError::not_found(format!("Field condition {id} not found or access denied. Use `get_field_conditions`."))
+            ToolError::not_found(format!(
+                "Field condition {id} not found or access denied. Use `get_field_conditions`."
+            ))
         })?;
         Ok(Outcome::new(json!({ "field_condition": condition })).message("Field condition loaded."))
     }

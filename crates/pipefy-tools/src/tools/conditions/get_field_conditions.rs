@@ -25,7 +25,10 @@ impl Read for GetFieldConditions {
         let data = call.query(pipes::get_phase_conditions(&self.phase_id)).await.map_err(|e| explain.map(call, e))?;
         let value = data.value();
         let phase = value.get("phase").filter(|phase| !phase.is_null()).ok_or_else(|| {
-            ToolError::not_found(format!("Phase {} not found or access denied. `get_pipe` lists phases.", self.phase_id))
+            ToolError::not_found(format!(
+                "Phase {} not found or access denied. `get_pipe` lists phases.",
+                self.phase_id
+            ))
         })?;
         let conditions = list_at(phase, "fieldConditions");
         Ok(Outcome::new(json!({ "field_conditions": conditions })).message("Field conditions loaded."))

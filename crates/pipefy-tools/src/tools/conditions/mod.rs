@@ -19,3 +19,6 @@ pub(crate) const ROWS: &[Row] = &[
 
 /// What to check when Pipefy refuses a condition.
 const HINT: &str = "`get_phase_fields` gives the `internal_id` that `field_address` and `phaseFieldId` take.";
+
+#[cfg(test)]
+mod tests;

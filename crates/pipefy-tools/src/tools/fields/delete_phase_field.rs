@@ -76,7 +76,9 @@ impl Write for DeletePhaseField {
             .iter()
             .filter_map(|condition| {
                 let actions = list_at(condition, "actions");
-                let acts = actions.iter().any(|action| text_of(action.get("phaseFieldId")).is_some_and(|id| ids.contains(&id)));
+                let acts = actions
+                    .iter()
+                    .any(|action| text_of(action.get("phaseFieldId")).is_some_and(|id| ids.contains(&id)));
                 let tests = condition.get("condition").is_some_and(|tree| uses(tree, &ids, DEPTH));
                 (acts || tests).then(|| {
                     json!({ "id": condition.get("id"), "name": condition.get("name"), "action_count": actions.len() })
@@ -151,7 +153,8 @@ async fn is_gone(call: &Call<'_>, pipe_id: &str, field_id: &str) -> bool {
     if pipe.get("pipe").is_none_or(Value::is_null) {
         return false;
     }
-    let phases: Vec<String> = list_at(&pipe, "pipe.phases").iter().filter_map(|phase| text_of(phase.get("id"))).collect();
+    let phases: Vec<String> =
+        list_at(&pipe, "pipe.phases").iter().filter_map(|phase| text_of(phase.get("id"))).collect();
     let reads = join_all(phases.iter().map(|id| call.query(pipes::get_phase_fields(id)))).await;
     !reads.into_iter().flatten().any(|data| {
         let value = data.value();

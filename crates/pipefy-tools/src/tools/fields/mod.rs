@@ -12,3 +12,6 @@ pub(crate) const ROWS: &[Row] = &[
     Row::write::<update_phase_field::UpdatePhaseField>(),
     Row::write::<delete_phase_field::DeletePhaseField>(),
 ];
+
+#[cfg(test)]
+mod tests;

@@ -40,8 +40,7 @@ impl Write for DeleteLabel {
     async fn plan(self, _: &Call<'_>) -> Result<Plan<Keep>, ToolError> {
         let label_id = self.label_id.to_string();
         let mutation = labels::delete_label(&label_id);
-        let confirmation =
-            Confirmation::delete(format!("label (ID: {label_id})"), json!({ "label_id": label_id }));
+        let confirmation = Confirmation::delete(format!("label (ID: {label_id})"), json!({ "label_id": label_id }));
         let pipe_id = self.pipe_id.map(|id| id.to_string());
         Ok(Plan::new(Keep { label_id, pipe_id }).then(mutation).confirm(confirmation))
     }
@@ -66,7 +65,8 @@ impl Write for DeleteLabel {
         let more = users.len() > SAMPLE;
         users.truncate(SAMPLE);
         let count = if more { format!("More than {SAMPLE} card(s)") } else { format!("{} card(s)", users.len()) };
-        let hint = format!("{count} use this label; deleting it removes it from them silently. Proceed if that is intended.");
+        let hint =
+            format!("{count} use this label; deleting it removes it from them silently. Proceed if that is intended.");
         let sample = json!({
             "sample_size": users.len(), "sample_card_ids": users, "sample_cap": SAMPLE, "has_more": more,
         });

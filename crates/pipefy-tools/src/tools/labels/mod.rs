@@ -12,3 +12,6 @@ pub(crate) const ROWS: &[Row] = &[
     Row::write::<update_label::UpdateLabel>(),
     Row::write::<delete_label::DeleteLabel>(),
 ];
+
+#[cfg(test)]
+mod tests;

@@ -5,7 +5,9 @@ use serde_json::{Map, Value};
 
 use super::color::hex_color;
 use crate::tools::shared::{extra_keys, required_text, send};
-use crate::{Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Write};
+use crate::{
+    Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Write,
+};
 
 /// Changes a label; Pipefy wants name and color every time.
 #[derive(Deserialize, JsonSchema)]

@@ -5,7 +5,9 @@ use serde_json::{Map, Value};
 
 use super::membership::{is_member, row, row_errors};
 use crate::tools::shared::{required_text, send_unproven};
-use crate::{Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Write};
+use crate::{
+    Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Write,
+};
 
 /// Gives a service account a role on a pipe, and checks that it is a member then.
 #[derive(Deserialize, JsonSchema)]
@@ -52,20 +54,16 @@ impl Write for AddServiceAccountToPipe {
         match is_member(act, pipe_id, email).await {
             Some(true) => Ok(Outcome::new(data).message(format!("{email} is a member of pipe {pipe_id}."))),
             // Neither the answer nor the members say that it worked.
-            None if silent => Err(explain.map(
-                act,
-                Error::NoPayload { field: "inviteMembers".to_owned(), kind: OperationKind::Mutation },
-            )),
-            None => Ok(Outcome::new(data).message(format!(
-                "{email} was invited to pipe {pipe_id}; the members could not be read to check it."
-            ))),
+            None if silent => {
+                Err(explain
+                    .map(act, Error::NoPayload { field: "inviteMembers".to_owned(), kind: OperationKind::Mutation }))
+            }
+            None => Ok(Outcome::new(data)
+                .message(format!("{email} was invited to pipe {pipe_id}; the members could not be read to check it."))),
             Some(false) => {
                 let reasons = row_errors(&value);
-                let reason = if reasons.is_empty() {
-                    "the invite did not take effect".to_owned()
-                } else {
-                    reasons.join("; ")
-                };
+                let reason =
+                    if reasons.is_empty() { "the invite did not take effect".to_owned() } else { reasons.join("; ") };
                 let error = ToolError::api(format!(
                     "{email} is not a member of pipe {pipe_id}: {reason}. Confirm the e-mail of the service account."
                 ));

@@ -30,7 +30,7 @@ pub(crate) fn address(text: &str) -> Result<String, &'static str> {
     if labels.len() < 2 {
         return Err("the part after the @ must have a period");
     }
-    if !labels.iter().all(|label| is_label(label)) || !last.chars().any(char::is_alphabetic) || text.len() > 254 {
+    if !labels.iter().all(is_label) || !last.chars().any(char::is_alphabetic) || text.len() > 254 {
         return Err("the part after the @ is not valid");
     }
     if SPECIAL.contains(&last.as_str()) {

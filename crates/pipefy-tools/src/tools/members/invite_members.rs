@@ -6,7 +6,8 @@ use serde_json::{Map, Value};
 use super::membership::{is_member, row, row_errors};
 use crate::tools::shared::send;
 use crate::{
-    Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Verification, Write,
+    Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Verification,
+    Write,
 };
 
 /// Invites people to a pipe by e-mail.
@@ -38,7 +39,8 @@ impl Write for InviteMembers {
         if let Some(index) = self.members.iter().position(lacks) {
             return Err(ToolError::invalid(format!("members[{index}] is incomplete; {needed}.")));
         }
-        let rows = self.members.iter().enumerate().map(|(index, member)| row(index, member)).collect::<Result<Vec<_>, _>>()?;
+        let rows =
+            self.members.iter().enumerate().map(|(index, member)| row(index, member)).collect::<Result<Vec<_>, _>>()?;
         let emails = rows.iter().filter_map(|row| row.get("email")?.as_str().map(str::to_owned)).collect();
         let pipe_id = self.pipe_id.to_string();
         let mutation = members::invite_members(&pipe_id, rows);

@@ -53,7 +53,10 @@ pub(crate) async fn is_member(call: &Call<'_>, pipe_id: &str, email: &str) -> Op
     let email = email.trim().to_lowercase();
     let mut members = list_at(&value, "pipe.members").iter();
     Some(members.any(|member| {
-        member.get("user").and_then(|user| text_of(user.get("email"))).is_some_and(|found| found.to_lowercase() == email)
+        member
+            .get("user")
+            .and_then(|user| text_of(user.get("email")))
+            .is_some_and(|found| found.to_lowercase() == email)
     }))
 }
 

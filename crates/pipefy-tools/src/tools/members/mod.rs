@@ -15,3 +15,6 @@ pub(crate) const ROWS: &[Row] = &[
     Row::write::<remove_member_from_pipe::RemoveMemberFromPipe>(),
     Row::write::<set_role::SetRole>(),
 ];
+
+#[cfg(test)]
+mod tests;

@@ -122,9 +122,10 @@ async fn still_there(call: &Call<'_>, keep: &Keep) -> Option<Vec<String>> {
         .user_ids
         .iter()
         .filter(|id| {
-            list_at(&value, "pipe.members").iter().filter_map(|member| member.get("user")).any(|user| {
-                ["id", "uuid"].iter().any(|key| text_of(user.get(*key)).as_ref() == Some(*id))
-            })
+            list_at(&value, "pipe.members")
+                .iter()
+                .filter_map(|member| member.get("user"))
+                .any(|user| ["id", "uuid"].iter().any(|key| text_of(user.get(*key)).as_ref() == Some(*id)))
         })
         .cloned()
         .collect();

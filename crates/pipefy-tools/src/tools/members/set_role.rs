@@ -4,7 +4,8 @@ use serde::Deserialize;
 
 use crate::tools::shared::{list_at, required_text, send, text_of};
 use crate::{
-    Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Verification, Write,
+    Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Verification,
+    Write,
 };
 
 /// Sets the role of a member of a pipe.
@@ -57,8 +58,8 @@ impl Write for SetRole {
 async fn role_now(call: &Call<'_>, keep: &Keep) -> Option<String> {
     let data = call.query(members::get_pipe_members(&keep.pipe_id)).await.ok()?;
     let value = data.value();
-    let member = list_at(&value, "pipe.members").iter().find(|member| {
-        member.get("user").and_then(|user| text_of(user.get("id"))).as_ref() == Some(&keep.member_id)
-    })?;
+    let member = list_at(&value, "pipe.members")
+        .iter()
+        .find(|member| member.get("user").and_then(|user| text_of(user.get("id"))).as_ref() == Some(&keep.member_id))?;
     text_of(member.get("role_name"))
 }

@@ -166,7 +166,12 @@ fn id_and_name(thing: &Value) -> Value {
     json!({ "id": thing.get("id"), "name": thing.get("name") })
 }
 
-fn summary(conditions: Vec<Value>, rules: Option<Rules>, cards: Option<i64>, fields: Option<usize>) -> Map<String, Value> {
+fn summary(
+    conditions: Vec<Value>,
+    rules: Option<Rules>,
+    cards: Option<i64>,
+    fields: Option<usize>,
+) -> Map<String, Value> {
     let rules = rules.unwrap_or_default();
     let mut parts = Vec::new();
     parts.extend(cards.map(|n| format!("{n} card(s)")));

@@ -21,8 +21,10 @@ impl Read for GetPhaseAllowedMoveTargets {
 
     async fn read(self, call: &Call<'_>) -> Result<Outcome, ToolError> {
         let explain = Explain::doing("load the move targets").about("phase", &self.phase_id);
-        let data =
-            call.query(pipes::get_phase_allowed_move_targets(&self.phase_id)).await.map_err(|e| explain.map(call, e))?;
+        let data = call
+            .query(pipes::get_phase_allowed_move_targets(&self.phase_id))
+            .await
+            .map_err(|e| explain.map(call, e))?;
         let targets = targets(&data.value()).ok_or_else(|| explain.missing())?;
         Ok(Outcome::new(targets).message("Allowed move targets loaded."))
     }

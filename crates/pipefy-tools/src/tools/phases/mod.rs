@@ -20,3 +20,6 @@ pub(crate) const ROWS: &[Row] = &[
     Row::write::<update_phase::UpdatePhase>(),
     Row::write::<delete_phase::DeletePhase>(),
 ];
+
+#[cfg(test)]
+mod tests;

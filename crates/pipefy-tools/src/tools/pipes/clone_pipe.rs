@@ -25,10 +25,7 @@ impl Write for ClonePipe {
     const OP: Op = Op::write("clone_pipe", Domain::Workflow, Shape::Result)
         .personas(&[Persona::Builder])
         .debug()
-        .touches(&[
-            IdArg::new("pipe_template_id", IdKind::Pipe),
-            IdArg::new("organization_id", IdKind::Organization),
-        ])
+        .touches(&[IdArg::new("pipe_template_id", IdKind::Pipe), IdArg::new("organization_id", IdKind::Organization)])
         .keywords(&["copy", "duplicate"]);
     type Keep = String;
 

@@ -23,3 +23,6 @@ pub(crate) const ROWS: &[Row] = &[
     Row::write::<delete_pipe::DeletePipe>(),
     Row::write::<clone_pipe::ClonePipe>(),
 ];
+
+#[cfg(test)]
+mod tests;

@@ -31,7 +31,8 @@ impl Read for SearchPipes {
     async fn read(self, call: &Call<'_>) -> Result<Outcome, ToolError> {
         let name = non_blank(self.pipe_name.as_deref());
         let cap = self.max_pipes_per_org.clamp(1, 500);
-        let data = call.query(pipes::search_pipes(name)).await.map_err(|e| Explain::doing("search pipes").map(call, e))?;
+        let data =
+            call.query(pipes::search_pipes(name)).await.map_err(|e| Explain::doing("search pipes").map(call, e))?;
         let data = data.value();
         let rows: Vec<Map<String, Value>> = list_at(&data, "organizations")
             .iter()

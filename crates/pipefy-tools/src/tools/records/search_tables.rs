@@ -34,8 +34,10 @@ impl Read for SearchTables {
             .await
             .map_err(|e| Explain::doing("search tables").map(call, e))?;
         let data = data.value();
-        let rows: Vec<Map<String, Value>> =
-            list_at(&data, "organizations").iter().filter_map(|organization| row(organization, name.as_deref())).collect();
+        let rows: Vec<Map<String, Value>> = list_at(&data, "organizations")
+            .iter()
+            .filter_map(|organization| row(organization, name.as_deref()))
+            .collect();
         let more = rows.iter().any(|row| row.contains_key("tables_has_next_page"));
         let page = Page { page_size: Some(self.first), ..Page::default() };
         Ok(Outcome::new(json!({

@@ -5,7 +5,8 @@ use serde_json::json;
 
 use crate::tools::shared::send;
 use crate::{
-    Act, Call, CheckedId, Confirmation, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Write,
+    Act, Call, CheckedId, Confirmation, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError,
+    Write,
 };
 
 /// Deletes a relation between pipes for good.

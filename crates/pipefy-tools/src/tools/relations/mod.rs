@@ -42,3 +42,6 @@ fn flags(given: Map<String, Value>) -> Map<String, Value> {
     flags.extend(given);
     flags
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,7 +5,9 @@ use serde_json::{Map, Value, json};
 
 use super::{FLAGS, flags};
 use crate::tools::shared::{extra_keys, extra_object, list_at, required_text, send, text_of};
-use crate::{Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Write, dig};
+use crate::{
+    Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Write, dig,
+};
 
 /// Renames a pipe relation and sets its rules. Pipefy wants all rules: with pipe_id those not given are kept, without it they
 /// are reset to their defaults.

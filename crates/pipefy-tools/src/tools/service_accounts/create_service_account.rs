@@ -49,7 +49,8 @@ impl Write for CreateServiceAccount {
 
     async fn plan(self, _: &Call<'_>) -> Result<Plan<Vec<String>>, ToolError> {
         let mut input = Map::new();
-        input.insert("organizationUuid".to_owned(), required_text("organization_uuid", &self.organization_uuid)?.into());
+        input
+            .insert("organizationUuid".to_owned(), required_text("organization_uuid", &self.organization_uuid)?.into());
         let name = required_text("name", &self.name)?;
         let length = name.chars().count();
         if length > NAME {
@@ -141,12 +142,17 @@ async fn join(act: &Act<'_, '_>, pipe_id: &str, invitation: &Mutation, email: Op
     entry.insert("pipe_id".to_owned(), pipe_id.into());
     let Some(email) = email else {
         entry.insert("invited".to_owned(), false.into());
-        entry.insert("error".to_owned(), "Pipefy gave no e-mail for the new account, so it could not be invited.".into());
+        entry.insert(
+            "error".to_owned(),
+            "Pipefy gave no e-mail for the new account, so it could not be invited.".into(),
+        );
         entry.insert("member".to_owned(), Value::Null);
         return entry.into();
     };
     let mut invitation = invitation.clone();
-    if let Some(row) = invitation.variables_mut().get_mut("input").and_then(|input| input.pointer_mut("/emails/0/email")) {
+    if let Some(row) =
+        invitation.variables_mut().get_mut("input").and_then(|input| input.pointer_mut("/emails/0/email"))
+    {
         *row = email.into();
     }
     match act.send_unproven(&invitation).await {

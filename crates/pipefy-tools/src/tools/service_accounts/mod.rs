@@ -9,3 +9,6 @@ pub(crate) const ROWS: &[Row] = &[
     Row::write::<create_service_account::CreateServiceAccount>(),
     Row::write::<delete_service_account::DeleteServiceAccount>(),
 ];
+
+#[cfg(test)]
+mod tests;

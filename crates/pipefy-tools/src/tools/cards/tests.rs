@@ -1,0 +1,420 @@
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+use pipefy::OperationKind;
+use serde_json::{Value, json};
+
+use crate::tools::testing::{Mock, WriteRules};
+use crate::{Answer, AskError};
+
+fn start_form() -> Value {
+    json!({"start_form_fields": [
+        {"id": "title_f", "type": "short_text", "label": "Title", "description": "d", "required": true, "options": []},
+        {"id": "amount", "type": "number", "label": "Amount", "required": false, "editable": true},
+        {"id": "kind", "type": "select", "label": "Kind", "options": ["a", "b"]},
+        {"id": "owner", "type": "assignee_select", "label": "Owner"},
+        {"id": "day", "type": "date", "label": "Day"},
+        {"id": "locked", "type": "short_text", "label": "Locked", "editable": false}
+    ]})
+}
+
+fn phase(fields: Value) -> Value {
+    json!({"id": "9", "name": "Doing", "fields": fields})
+}
+
+fn number_field() -> Value {
+    json!([{"id": "amount", "type": "number", "label": "Amount"}])
+}
+
+fn created(title: &str) -> Value {
+    json!({"card": {"id": "77", "title": title}})
+}
+
+fn attributes(mock: &Mock) -> Value {
+    mock.writes()[0].variables["input"]["fields_attributes"].clone()
+}
+
+#[tokio::test]
+async fn writes_hold_to_the_rules() {
+    let card = json!({"id": "5", "title": "T", "pipe": {"name": "P"}, "current_phase": {"id": "1", "name": "Now"}});
+    let membership = json!({"members": [{"user": {"id": "1"}}], "start_form_fields": []});
+    for rules in [
+        WriteRules::new("create_card", json!({"pipe_id": 1, "title": "T"}))
+            .read("pipe", membership)
+            .write("createCard", created("T")),
+        WriteRules::new("update_card", json!({"card_id": 5, "title": "T", "label_ids": [1], "assignee_ids": []}))
+            .read("card", card.clone())
+            .write("updateCard", json!({"card": {"id": "5"}})),
+        WriteRules::new("update_card", json!({"card_id": 5, "field_updates": [{"field_id": "f", "value": 1}]}))
+            .read("card", card.clone())
+            .write("updateFieldsValues", json!({"success": true}))
+            .judged_by_reader(),
+        WriteRules::new("update_card_field", json!({"card_id": 5, "field_id": "f", "new_value": "[\"1\"]"}))
+            .read("card", card.clone())
+            .write("updateCardField", json!({"success": true}))
+            .judged_by_reader(),
+        WriteRules::new("fill_card_phase_fields", json!({"card_id": 5, "phase_id": 9, "fields": {"amount": 1}}))
+            .read("card", card.clone())
+            .read("phase", phase(number_field()))
+            .write("updateFieldsValues", json!({"success": true}))
+            .judged_by_reader(),
+        WriteRules::new("move_card_to_phase", json!({"card_id": 5, "destination_phase_id": 2}))
+            .read("card", card.clone())
+            .read("phase", json!({"id": "1", "name": "Now", "cards_can_be_moved_to_phases": [{"id": "2"}]}))
+            .write("moveCardToPhase", json!({"clientMutationId": null})),
+        WriteRules::new("delete_card", json!({"card_id": 5}))
+            .read("card", card.clone())
+            .write("deleteCard", json!({"success": true})),
+    ] {
+        rules.check().await;
+    }
+}
+
+#[tokio::test]
+async fn a_zero_id_is_refused_before_anything_is_sent() {
+    for (tool, arguments) in [
+        ("create_card", json!({"pipe_id": "0"})),
+        ("create_card", json!({"pipe_id": "1", "phase_id": "000"})),
+        ("update_card", json!({"card_id": "-5"})),
+        ("update_card_field", json!({"card_id": 0, "field_id": "f", "new_value": 1})),
+        ("fill_card_phase_fields", json!({"card_id": "1", "phase_id": "0"})),
+        ("find_cards", json!({"pipe_id": "0", "field_id": "f", "field_value": "v"})),
+        ("get_records", json!({"pipe_id": "0"})),
+        ("get_records", json!({"pipe_id": "1", "phase_id": "0"})),
+    ] {
+        let mock = Mock::new();
+        let reply = mock.reply(tool, arguments).await;
+        assert_eq!(reply["error"]["code"], "INVALID_ARGUMENTS", "{tool}: {reply}");
+        assert!(mock.sent().is_empty());
+    }
+}
+
+#[tokio::test]
+async fn create_card_sends_known_values_and_names_the_rest() {
+    let mock = Mock::new().on("pipe", start_form()).on("createCard", created("T"));
+    let fields = json!({"amount": 3, "locked": 2, "nope": 1, "title_f": "v"});
+    let reply = mock
+        .reply("create_card", json!({"pipe_id": 1, "fields": fields, "title": " ", "required_fields_only": true}))
+        .await;
+    assert_eq!(
+        reply,
+        json!({
+            "createCard": created("T"),
+            "card_link": "[https://app.pipefy.com/open-cards/77](https://app.pipefy.com/open-cards/77)",
+            "skipped_field_ids": ["nope", "locked"],
+        })
+    );
+    assert_eq!(
+        mock.writes()[0].variables,
+        json!({"input": {"pipe_id": "1", "fields_attributes": [
+            {"field_id": "title_f", "field_value": "v", "generated_by_ai": true},
+            {"field_id": "amount", "field_value": 3, "generated_by_ai": true}
+        ]}})
+    );
+}
+
+#[tokio::test]
+async fn without_any_definition_values_go_as_given_and_with_only_locked_ones_none_goes() {
+    let mock = Mock::new()
+        .on("phase", phase(json!([])))
+        .on("pipe", json!({"start_form_fields": null}))
+        .on("createCard", created("T"));
+    mock.reply("create_card", json!({"pipe_id": 1, "phase_id": 9, "fields": {"a": 1}})).await;
+    assert_eq!(attributes(&mock).as_array().unwrap().len(), 1);
+    assert_eq!(mock.writes()[0].variables["input"]["phase_id"], "9");
+
+    let locked = json!({"start_form_fields": [{"id": "a", "type": "number", "editable": false}]});
+    let mock = Mock::new().on("pipe", locked).on("createCard", created("T"));
+    let reply = mock.reply("create_card", json!({"pipe_id": 1, "fields": {"a": 1}})).await;
+    assert_eq!(attributes(&mock), json!([]));
+    assert_eq!(reply["skipped_field_ids"], json!(["a"]));
+}
+
+#[tokio::test]
+async fn a_form_sends_what_was_entered_kept_or_given_and_nothing_empty() {
+    let content = json!({"title_f": "v", "amount": "5", "kind": null, "owner": "", "day": null});
+    let accept = Ok(Answer::Accept(content.as_object().unwrap().clone()));
+    let mock = Mock::new().on("pipe", start_form()).on("createCard", created("T")).person(accept);
+    let fields = json!({"day": "2026-01-02", "owner": ["1"], "nope": 1});
+    let reply = mock.reply("create_card", json!({"pipe_id": 1, "fields": fields})).await;
+    assert_eq!(reply["skipped_field_ids"], json!(["nope"]));
+    let sent: Vec<Value> =
+        attributes(&mock).as_array().unwrap().iter().map(|a| json!([a["field_id"], a["field_value"]])).collect();
+    // `day` was emptied in the form; `owner` is a list, so no form could show it.
+    assert_eq!(sent, [json!(["title_f", "v"]), json!(["amount", 5]), json!(["owner", ["1"]])]);
+    let (message, schema) = &mock.forms()[0];
+    assert!(message.contains("pipe 1"));
+    assert_eq!(
+        *schema,
+        json!({
+            "type": "object", "title": "DynamicFormModel", "required": ["title_f"],
+            "properties": {
+                "title_f": {"type": "string", "title": "Title", "description": "d"},
+                "amount": {"type": "number", "title": "Amount", "description": ""},
+                "kind": {"type": "string", "title": "Kind", "description": "", "enum": ["a", "b"]},
+                "day": {"type": "string", "title": "Day", "description": "", "format": "date", "default": "2026-01-02"},
+            }
+        })
+    );
+}
+
+#[tokio::test]
+async fn a_form_that_is_declined_or_does_not_fit_sends_nothing_and_a_lost_one_falls_back() {
+    let fit = |content: Value| Ok(Answer::Accept(content.as_object().unwrap().clone()));
+    for (answer, needle) in [
+        (Ok(Answer::Decline), "cancelled"),
+        (Ok(Answer::Cancel), "cancelled"),
+        (Err(AskError::Failed("no content".to_owned())), "no usable answer"),
+        (fit(json!({})), "required"),
+        (fit(json!({"title_f": 5})), "must be text"),
+        (fit(json!({"title_f": "a", "amount": "x"})), "must be a number"),
+    ] {
+        let mock = Mock::new().on("pipe", start_form()).person(answer);
+        let reply = mock.reply("create_card", json!({"pipe_id": 1})).await;
+        assert!(reply["error"]["message"].as_str().unwrap().contains(needle), "{reply}");
+        assert!(mock.writes().is_empty());
+    }
+    for (answer, skip) in [(Err(AskError::Closed), false), (Ok(Answer::Decline), true)] {
+        let mock = Mock::new().on("pipe", start_form()).on("createCard", created("T")).person(answer);
+        mock.reply("create_card", json!({"pipe_id": 1, "fields": {"amount": 1}, "skip_elicitation": skip})).await;
+        assert_eq!(attributes(&mock)[0]["field_id"], "amount");
+    }
+}
+
+#[tokio::test]
+async fn create_card_explains_what_may_be_wrong() {
+    let denied = |members: Value| {
+        let pipe = json!({"name": "Sales", "members": members, "start_form_fields": start_form()["start_form_fields"]});
+        Mock::new().on("pipe", pipe).error("createCard", "Permission denied", "PERMISSION_DENIED")
+    };
+    let message = |reply: &Value| reply["error"]["message"].as_str().unwrap().to_owned();
+    let reply = denied(json!([])).reply("create_card", json!({"pipe_id": 1, "fields": {"owner": "Ana"}})).await;
+    let text = message(&reply);
+    assert!(text.contains("may not be a member of Sales (ID: 1)") && text.contains("`invite_members`"), "{text}");
+    assert!(
+        text.contains("\nPermission denied") && text.contains("Field `owner` (assignee_select) takes user ids"),
+        "{text}"
+    );
+    let reply = denied(json!([{"user": {"id": "1"}}])).reply("create_card", json!({"pipe_id": 1})).await;
+    assert_eq!(message(&reply), "Permission denied");
+
+    let mock = Mock::new().on("pipe", start_form()).error("createCard", "   ", "");
+    let text = message(&mock.reply("create_card", json!({"pipe_id": 1})).await);
+    assert!(text.starts_with("Failed to create card.") && text.contains("do not blind-retry"), "{text}");
+
+    for (pipe, needle) in
+        [(Value::Null, "not found"), (json!({"start_form_fields": [{"id": "a"}]}), "1 field definition")]
+    {
+        let mock = Mock::new().on("pipe", pipe);
+        let reply = mock.reply("create_card", json!({"pipe_id": 1})).await;
+        assert!(message(&reply).contains(needle), "{reply}");
+        assert!(mock.writes().is_empty());
+    }
+}
+
+#[tokio::test]
+async fn another_title_and_an_ambiguous_date_are_told() {
+    let mock = Mock::new().on("pipe", start_form()).on("createCard", created("Other"));
+    let reply =
+        mock.reply("create_card", json!({"pipe_id": 1, "title": "Wanted", "fields": {"day": "03/04/2026"}})).await;
+    let warning = reply["title_warning"].as_str().unwrap();
+    assert!(warning.contains("not applied as expected") && warning.contains("Wanted") && warning.contains("Other"));
+    assert!(reply["warning"].as_str().unwrap().contains("day"));
+    assert_eq!(mock.writes().len(), 1);
+}
+
+#[tokio::test]
+async fn values_keep_their_json_type_and_text_of_any_kind_comes_back_unchanged() {
+    let title = "He said \"ok\" \\ {x}\n\u{1f600}\u{2028}";
+    let mock = Mock::new().on("updateCard", json!({"card": {"id": "5"}}));
+    mock.reply("update_card", json!({"card_id": "5", "title": title})).await;
+    assert_eq!(mock.writes()[0].variables["input"], json!({"id": "5", "title": title}));
+    for (given, sent) in [
+        (json!("12"), json!("12")),
+        (json!("[\"1\"]"), json!(["1"])),
+        (json!("{\"a\":1}"), json!({"a": 1})),
+        (json!("null"), Value::Null),
+        (Value::Null, Value::Null),
+        (json!(1.50), json!(1.50)),
+    ] {
+        let mock = Mock::new().on("updateCardField", json!({"success": true}));
+        mock.reply("update_card_field", json!({"card_id": "5", "field_id": "f", "new_value": given})).await;
+        assert_eq!(mock.writes()[0].variables["input"]["new_value"], sent);
+    }
+}
+
+#[tokio::test]
+async fn lists_replace_clear_or_stay() {
+    let mock = Mock::new().on("updateCard", json!({"card": {"id": "5"}}));
+    mock.reply("update_card", json!({"card_id": "5", "assignee_ids": [], "label_ids": null})).await;
+    assert_eq!(mock.writes()[0].variables["input"], json!({"id": "5", "assignee_ids": []}));
+}
+
+#[tokio::test]
+async fn field_updates_send_add_and_remove_as_such_without_reading() {
+    let mock = Mock::new().on("updateFieldsValues", json!({"success": true}));
+    let updates = json!([
+        {"field_id": "f", "value": ["3"], "operation": "add"},
+        {"fieldId": "g", "value": null, "operation": null},
+        {"field_id": "h", "fieldId": "x", "value": ["1"], "operation": "REMOVE", "other": 1}
+    ]);
+    mock.reply("update_card", json!({"card_id": "5", "field_updates": updates, "title": "ignored"})).await;
+    assert_eq!(mock.roots(), ["updateFieldsValues"]);
+    assert_eq!(
+        mock.writes()[0].variables["input"]["values"],
+        json!([
+            {"fieldId": "f", "value": ["3"], "operation": "ADD", "generatedByAi": true},
+            {"fieldId": "g", "value": null, "operation": "REPLACE", "generatedByAi": true},
+            {"fieldId": "h", "value": ["1"], "operation": "REMOVE", "generatedByAi": true}
+        ])
+    );
+    for (update, needle) in [
+        (json!({"value": 1}), "field_updates[0] needs `field_id`"),
+        (json!({"field_id": "f"}), "needs `value`"),
+        (json!({"field_id": "f", "value": 1, "operation": "NONE"}), "ADD, REMOVE or REPLACE"),
+        (json!({"field_id": "f", "value": 1, "operation": 3}), "ADD, REMOVE or REPLACE"),
+    ] {
+        let mock = Mock::new();
+        let reply = mock.reply("update_card", json!({"card_id": "5", "field_updates": [update]})).await;
+        assert_eq!(reply["error"]["code"], "INVALID_ARGUMENTS");
+        assert!(reply["error"]["message"].as_str().unwrap().contains(needle), "{reply}");
+        assert!(mock.sent().is_empty());
+    }
+}
+
+#[tokio::test]
+async fn more_than_thirty_values_go_in_batches_and_a_failure_says_what_was_written() {
+    let updates: Vec<Value> = (0..65).map(|i| json!({"field_id": format!("f{i}"), "value": i})).collect();
+    let mock = Mock::new().on("updateFieldsValues", json!({"success": true}));
+    let reply = mock.reply("update_card", json!({"card_id": "5", "field_updates": updates})).await;
+    let sizes: Vec<usize> =
+        mock.writes().iter().map(|w| w.variables["input"]["values"].as_array().unwrap().len()).collect();
+    assert_eq!(sizes, [30, 30, 5]);
+    assert_eq!(reply, json!({"updateFieldsValues": {"success": true}, "batches": 3}));
+
+    let refusal = json!({"success": false, "userErrors": [{"field": "f30", "message": "bad"}]});
+    let mock = Mock::new().on("updateFieldsValues", json!({"success": true})).on("updateFieldsValues", refusal);
+    let reply = mock.reply("update_card", json!({"card_id": "5", "field_updates": updates})).await;
+    assert_eq!(mock.writes().len(), 2);
+    let text = reply["error"]["message"].as_str().unwrap();
+    assert!(
+        text.contains("f30: bad") && text.contains("first 30 fields were written, the other 35 were not"),
+        "{text}"
+    );
+    assert_eq!(reply["error"]["details"]["unwritten_field_ids"].as_array().unwrap().len(), 35);
+}
+
+#[tokio::test]
+async fn a_refused_field_update_is_shown_as_pipefy_gave_it() {
+    let refusal = json!({"success": false, "userErrors": [{"field": "f", "message": "bad"}]});
+    let mock = Mock::new().on("updateFieldsValues", refusal.clone());
+    let reply =
+        mock.reply("update_card", json!({"card_id": "5", "field_updates": [{"field_id": "f", "value": 1}]})).await;
+    assert_eq!(reply, json!({"updateFieldsValues": refusal}));
+}
+
+#[tokio::test]
+async fn filling_a_phase_writes_what_it_has_or_says_why_nothing_was_written() {
+    let mock = Mock::new().on("phase", phase(number_field())).on("updateFieldsValues", json!({"success": true}));
+    let reply = mock
+        .reply("fill_card_phase_fields", json!({"card_id": 5, "phase_id": 9, "fields": {"amount": 1, "x": 2}}))
+        .await;
+    assert_eq!(reply, json!({"updateFieldsValues": {"success": true}, "skipped_field_ids": ["x"]}));
+    for (fields, given, required_only, needle) in [
+        (number_field(), json!({"x": 1}), false, "1 editable field(s)"),
+        (number_field(), json!({}), true, "no required fields"),
+        (json!([{"id": "a", "type": "number", "editable": false}]), json!({"a": 1}), false, "no editable fields"),
+        (json!([]), json!({}), false, "No fields to update"),
+    ] {
+        let mock = Mock::new().on("phase", phase(fields));
+        let arguments = json!({"card_id": 5, "phase_id": 9, "fields": given, "required_fields_only": required_only});
+        let reply = mock.reply("fill_card_phase_fields", arguments).await;
+        assert_eq!((&reply["success"], &reply["phase_name"]), (&json!(true), &json!("Doing")));
+        assert!(reply["message"].as_str().unwrap().contains(needle), "{reply}");
+        assert!(mock.writes().is_empty());
+    }
+    let mock = Mock::new().on("phase", Value::Null);
+    let reply = mock.reply("fill_card_phase_fields", json!({"card_id": 5, "phase_id": 9})).await;
+    assert_eq!(reply["error"]["code"], "NOT_FOUND");
+}
+
+#[tokio::test]
+async fn a_form_never_wipes_what_the_user_left_empty_and_clears_what_he_emptied() {
+    let fields = json!([
+        {"id": "a", "type": "short_text"}, {"id": "b", "type": "short_text"}, {"id": "c", "type": "short_text"}
+    ]);
+    let content = json!({"a": "x", "b": null, "c": ""});
+    let mock = Mock::new()
+        .on("phase", phase(fields))
+        .on("updateFieldsValues", json!({"success": true}))
+        .person(Ok(Answer::Accept(content.as_object().unwrap().clone())));
+    mock.reply("fill_card_phase_fields", json!({"card_id": 5, "phase_id": 9, "fields": {"c": "old"}})).await;
+    let sent: Vec<Value> = mock.writes()[0].variables["input"]["values"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|v| json!([v["fieldId"], v["value"]]))
+        .collect();
+    assert_eq!(sent, [json!(["a", "x"]), json!(["c", null])]);
+}
+
+#[tokio::test]
+async fn a_dry_run_asks_nobody() {
+    let mock = Mock::new().on("pipe", start_form()).person(Ok(Answer::Decline));
+    let reply = mock.reply("create_card", json!({"pipe_id": 1, "fields": {"amount": 1}, "dry_run": true})).await;
+    assert_eq!(reply["steps"][0]["variables"]["input"]["fields_attributes"][0]["field_id"], "amount");
+    assert!(mock.forms().is_empty() && mock.writes().is_empty());
+}
+
+#[tokio::test]
+async fn verification_reads_back() {
+    let card = |phase: &str| json!({"id": "77", "title": "T", "current_phase": {"id": phase}});
+    for (phase_id, verified) in [("9", true), ("8", false)] {
+        let mock = Mock::new()
+            .on("phase", phase(json!([])))
+            .on("pipe", json!({"start_form_fields": []}))
+            .on("createCard", created("T"))
+            .on("card", card(phase_id));
+        let reply = mock.reply("create_card", json!({"pipe_id": 1, "phase_id": 9, "verify": true})).await;
+        assert_eq!(reply["verification"]["verified"], verified, "{reply}");
+    }
+}
+
+#[tokio::test]
+async fn searches_say_when_they_find_nothing_and_page_by_cursor() {
+    for payload in [Value::Null, json!({"edges": []})] {
+        let mock = Mock::new().on("findCards", payload.clone());
+        let reply = mock.reply("find_cards", json!({"pipe_id": 1, "field_id": "f", "field_value": "v"})).await;
+        assert_eq!(reply["findCards"], payload);
+        assert!(reply["message"].as_str().unwrap().contains("No cards were found"));
+    }
+    let page = |id: i64, next: Value| json!({"edges": [{"node": {"id": id}}], "pageInfo": {"hasNextPage": next.is_string(), "endCursor": next}});
+    let mock = Mock::new().on("findCards", page(1, json!("n"))).on("findCards", page(2, Value::Null));
+    let reply = mock.reply("find_cards", json!({"pipe_id": 1, "field_id": "f", "field_value": "v", "all": true})).await;
+    assert_eq!(reply["findCards"]["edges"].as_array().unwrap().len(), 2);
+    assert_eq!((&reply["complete"], &mock.sent()[1].variables["after"]), (&json!(true), &json!("n")));
+}
+
+#[tokio::test]
+async fn records_are_filtered_by_what_was_given() {
+    let records = json!({"totalCount": 9, "edges": [], "pageInfo": {"hasNextPage": true, "endCursor": "n"}});
+    let mock = Mock::new().on("records", records.clone());
+    let arguments = json!({"pipe_id": 1, "where": {}, "order_by": [], "search_term": "", "after": "", "first": 2});
+    let reply = mock.reply("get_records", arguments).await;
+    assert_eq!(
+        mock.sent()[0].variables,
+        json!({"repoId": "1", "includeFields": false, "searchTerm": "", "orderBy": [], "first": 2})
+    );
+    assert_eq!(reply["pagination"], json!({"has_more": true, "end_cursor": "n", "page_size": 2}));
+    let mock = Mock::new().on("records", records).legacy();
+    let reply = mock.reply("get_records", json!({"pipe_id": 1, "where": "{\"attribute\":\"TITLE\",\"eq\":1}"})).await;
+    assert_eq!(reply["records"]["totalCount"], 9);
+    assert_eq!(mock.sent()[0].variables["where"], json!({"attribute": "TITLE", "eq": 1}));
+}
+
+#[tokio::test]
+async fn a_timed_out_move_keeps_its_text_and_costs_no_further_read() {
+    let mock = Mock::new().timeout("moveCardToPhase", OperationKind::Mutation);
+    let reply = mock.reply("move_card_to_phase", json!({"card_id": 5, "destination_phase_id": 2})).await;
+    assert!(reply["error"]["message"].as_str().unwrap().contains("read it back"));
+    assert_eq!(mock.sent().len(), 1);
+}
