@@ -55,6 +55,14 @@ impl PipefyClient {
         &self.transfer
     }
 
+    /// Whether `text` contains this session's credential, which must not be stored where others can read it (field report B19).
+    ///
+    /// # Errors
+    /// The credential cannot be had.
+    pub async fn credential_occurs_in(&self, text: &str) -> Result<bool, Error> {
+        self.public.credential_occurs_in(text).await
+    }
+
     /// Runs an operation and gives data and errors together.
     ///
     /// # Errors

@@ -17,6 +17,14 @@ pub trait GraphqlExecutor: Send + Sync {
         operation: &'a Operation,
         budget: &'a Budget,
     ) -> BoxFuture<'a, Result<GraphqlResponse, Error>>;
+
+    /// Whether `text` contains the credential that requests go out with; an executor without one says no.
+    ///
+    /// # Errors
+    /// The credential cannot be had.
+    fn credential_occurs_in<'a>(&'a self, _text: &'a str) -> BoxFuture<'a, Result<bool, Error>> {
+        Box::pin(async { Ok(false) })
+    }
 }
 
 /// An endpoint bound to one credential.
@@ -40,5 +48,9 @@ impl GraphqlExecutor for AuthenticatedExecutor {
         budget: &'a Budget,
     ) -> BoxFuture<'a, Result<GraphqlResponse, Error>> {
         Box::pin(self.endpoint.execute(operation, &self.credential, budget))
+    }
+
+    fn credential_occurs_in<'a>(&'a self, text: &'a str) -> BoxFuture<'a, Result<bool, Error>> {
+        Box::pin(async move { Ok(self.credential.bearer().await?.occurs_in(text)) })
     }
 }

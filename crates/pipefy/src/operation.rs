@@ -129,8 +129,10 @@ impl Mutation {
 
     /// Sets the variable `input`, which most of Pipefy's mutations take.
     #[must_use]
-    pub fn input(self, input: Map<String, Value>) -> Self {
-        self.var("input", input)
+    pub fn input(mut self, input: Map<String, Value>) -> Self {
+        // Moved as it is: an input can hold a document of a megabyte.
+        self.0.variables.insert("input".to_owned(), Value::Object(input));
+        self
     }
 
     /// Sets the variable `input` to `{id}`, which is all that most deletions take.

@@ -17,3 +17,8 @@ pub fn resolve_organization_uuid(organization_id: &str) -> Query {
 pub fn me() -> Query {
     Query::new(&documents::ME)
 }
+
+/// One organisation with plan, role and sizes; null when there is none of that id.
+pub fn get_organization(organization_id: &str) -> Query {
+    Query::new(&documents::GET_ORGANIZATION).var("id", organization_id)
+}

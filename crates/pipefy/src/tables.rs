@@ -1,5 +1,7 @@
-//! Database tables and their records. Root fields `findRecords`, `table_records`, `table_record`, `organizations.tables`,
-//! `updateTableRecord`, `setTableRecordFieldValue` of the public endpoint.
+//! Database tables, their fields and their records. Root fields `table`, `tables`, `findRecords`, `table_records`,
+//! `table_record`, `organizations.tables`, `createTable`, `updateTable`, `deleteTable`, `createTableField`,
+//! `updateTableField`, `deleteTableField`, `createTableRecord`, `updateTableRecord`, `deleteTableRecord`,
+//! `setTableRecordFieldValue` of the public endpoint.
 
 use serde_json::{Map, Value};
 
@@ -53,4 +55,57 @@ pub fn search_tables(first: i64) -> Query {
 /// Changes title, due date or status of a record; `input` takes the keys of `UpdateTableRecordInput`.
 pub fn update_table_record(input: Map<String, Value>) -> Mutation {
     Mutation::new(&documents::UPDATE_TABLE_RECORD).input(input)
+}
+
+/// One table with its fields; null when there is none of that id.
+pub fn get_table(table_id: &str) -> Query {
+    Query::new(&documents::GET_TABLE).var("id", table_id)
+}
+
+/// Several tables with their fields, in one request.
+pub fn get_tables(table_ids: &[&str]) -> Query {
+    Query::new(&documents::GET_TABLES).var("ids", table_ids)
+}
+
+/// Creates a table; `input` takes the keys of `CreateTableInput`, of which `name` and `organization_id` are required.
+pub fn create_table(input: Map<String, Value>) -> Mutation {
+    Mutation::new(&documents::CREATE_TABLE).input(input)
+}
+
+/// Changes a table; `input` takes the keys of `UpdateTableInput`, of which `id` is required.
+pub fn update_table(input: Map<String, Value>) -> Mutation {
+    Mutation::new(&documents::UPDATE_TABLE).input(input)
+}
+
+/// Deletes a table with its records for good.
+pub fn delete_table(table_id: &str) -> Mutation {
+    Mutation::new(&documents::DELETE_TABLE).id(table_id)
+}
+
+/// Adds a field to a table; `input` takes the keys of `CreateTableFieldInput`: `table_id`, `label`, `type` and more.
+pub fn create_table_field(input: Map<String, Value>) -> Mutation {
+    Mutation::new(&documents::CREATE_TABLE_FIELD).input(input)
+}
+
+/// Changes a field of a table; `input` takes the keys of `UpdateTableFieldInput`, of which `id` and `table_id` are required.
+pub fn update_table_field(input: Map<String, Value>) -> Mutation {
+    Mutation::new(&documents::UPDATE_TABLE_FIELD).input(input)
+}
+
+/// Deletes a field of a table, and its values, for good.
+pub fn delete_table_field(field_id: &str, table_id: &str) -> Mutation {
+    let mut input = Map::new();
+    input.insert("id".to_owned(), field_id.into());
+    input.insert("table_id".to_owned(), table_id.into());
+    Mutation::new(&documents::DELETE_TABLE_FIELD).input(input)
+}
+
+/// Adds a record; `input` takes the keys of `CreateTableRecordInput`: `table_id`, `fields_attributes` and more.
+pub fn create_table_record(input: Map<String, Value>) -> Mutation {
+    Mutation::new(&documents::CREATE_TABLE_RECORD).input(input)
+}
+
+/// Deletes a record for good.
+pub fn delete_table_record(record_id: &str) -> Mutation {
+    Mutation::new(&documents::DELETE_TABLE_RECORD).id(record_id)
 }
