@@ -22,7 +22,7 @@ enum Shell {
     Bash,
     Zsh,
     Fish,
-    PowerShell,
+    WindowsPower,
     Pwsh,
 }
 
@@ -32,7 +32,7 @@ impl Shell {
             "bash" => Self::Bash,
             "zsh" => Self::Zsh,
             "fish" => Self::Fish,
-            "powershell" => Self::PowerShell,
+            "powershell" => Self::WindowsPower,
             "pwsh" => Self::Pwsh,
             _ => return None,
         })
@@ -43,7 +43,7 @@ impl Shell {
             Self::Bash => BASH,
             Self::Zsh => ZSH,
             Self::Fish => FISH,
-            Self::PowerShell | Self::Pwsh => POWERSHELL,
+            Self::WindowsPower | Self::Pwsh => POWERSHELL,
         }
     }
 }
@@ -112,7 +112,7 @@ pub(crate) fn answer(environment: &Environment, terminal: &Terminal) -> Option<u
             words.truncate(at);
             (words, typed)
         }
-        Shell::PowerShell | Shell::Pwsh => {
+        Shell::WindowsPower | Shell::Pwsh => {
             let typed = variable("_TYPER_COMPLETE_WORD_TO_COMPLETE").to_owned();
             let mut words: Vec<String> =
                 variable("_TYPER_COMPLETE_ARGS").split_whitespace().map(str::to_owned).collect();
@@ -141,7 +141,7 @@ fn reply(shell: Shell, offers: &[Offer]) -> String {
     let text = match shell {
         Shell::Bash => lines(|offer| offer.word.clone()),
         Shell::Fish => lines(|offer| format!("{}\t{}", offer.word, offer.help)),
-        Shell::PowerShell | Shell::Pwsh => lines(|offer| format!("{}:::{}", offer.word, offer.help)),
+        Shell::WindowsPower | Shell::Pwsh => lines(|offer| format!("{}:::{}", offer.word, offer.help)),
         Shell::Zsh => {
             if offers.is_empty() {
                 return "_files\n".to_owned();
@@ -315,7 +315,7 @@ fn install_for(shell: Shell, environment: &Environment) -> Result<PathBuf, Strin
             (home.join(".zfunc/_pipefy"), Some((profile, line)))
         }
         Shell::Fish => (home.join(".config/fish/completions/pipefy.fish"), None),
-        Shell::PowerShell | Shell::Pwsh => {
+        Shell::WindowsPower | Shell::Pwsh => {
             let profile = power_profile(shell, home);
             add_once(&profile, shell.script())?;
             return Ok(profile);
@@ -331,7 +331,7 @@ fn install_for(shell: Shell, environment: &Environment) -> Result<PathBuf, Strin
 /// Where PowerShell looks for the user's profile.
 fn power_profile(shell: Shell, home: &Path) -> PathBuf {
     match (cfg!(windows), shell) {
-        (true, Shell::PowerShell) => home.join("Documents/WindowsPowerShell/Microsoft.PowerShell_profile.ps1"),
+        (true, Shell::WindowsPower) => home.join("Documents/WindowsPowerShell/Microsoft.PowerShell_profile.ps1"),
         (true, _) => home.join("Documents/PowerShell/Microsoft.PowerShell_profile.ps1"),
         (false, _) => home.join(".config/powershell/Microsoft.PowerShell_profile.ps1"),
     }

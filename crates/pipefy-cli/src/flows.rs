@@ -11,6 +11,7 @@ use crate::flow::Flow;
 use crate::output::{Body, Shown};
 use crate::run::nothing;
 use crate::shapes::with_success;
+use crate::values;
 
 type Args = Map<String, Value>;
 type Work<'a> = BoxFuture<'a, Result<Shown, Failure>>;
@@ -173,7 +174,7 @@ async fn preflight(flow: &Flow<'_>, args: &mut Args) -> Result<Option<Value>, Fa
     }
     let result = flow.call("validate_ai_agent_behaviors", check).await?.body.into_value();
     if result.get("valid") == Some(&Value::Bool(false)) {
-        return Err(problems("the behaviors cannot be used", &result));
+        return Err(problems("validate-behaviors failed", &result));
     }
     let warned = result.get("warnings").and_then(Value::as_array).is_some_and(|warnings| !warnings.is_empty());
     Ok(warned.then_some(result))
@@ -211,7 +212,7 @@ pub(crate) fn create_agent<'a>(flow: &'a Flow<'a>, mut args: Args) -> Work<'a> {
 pub(crate) fn update_agent<'a>(flow: &'a Flow<'a>, mut args: Args) -> Work<'a> {
     Box::pin(async move {
         let preflight = preflight(flow, &mut args).await?;
-        let mut value = flow.call("update_ai_agent", args).await?.body.into_value();
+        let mut value = with_message(flow.call("update_ai_agent", args).await?);
         if let (Value::Object(map), Some(preflight)) = (&mut value, preflight) {
             map.insert("preflight".to_owned(), preflight);
         }
@@ -221,7 +222,8 @@ pub(crate) fn update_agent<'a>(flow: &'a Flow<'a>, mut args: Args) -> Work<'a> {
 
 async fn check_prompt(flow: &Flow<'_>, args: &Args) -> Result<(), Failure> {
     let mut check = Map::new();
-    check.insert("pipe_id".to_owned(), args.get("pipe").cloned().unwrap_or_default());
+    let pipe = args.get("pipe").or_else(|| args.get("pipe_id"));
+    check.insert("pipe_id".to_owned(), pipe.cloned().unwrap_or_default());
     for name in ["prompt", "field_ids", "event_id"] {
         if let Some(value) = args.get(name) {
             check.insert(name.to_owned(), value.clone());
@@ -229,18 +231,15 @@ async fn check_prompt(flow: &Flow<'_>, args: &Args) -> Result<(), Failure> {
     }
     let result = flow.call("validate_ai_automation_prompt", check).await?.body.into_value();
     match result.get("valid") == Some(&Value::Bool(false)) {
-        true => Err(problems("the prompt cannot be used", &result)),
+        true => Err(problems("validate-prompt failed", &result)),
         false => Ok(()),
     }
 }
 
 /// `ai-automation create`
-pub(crate) fn create_ai_automation<'a>(flow: &'a Flow<'a>, mut args: Args) -> Work<'a> {
+pub(crate) fn create_ai_automation<'a>(flow: &'a Flow<'a>, args: Args) -> Work<'a> {
     Box::pin(async move {
         check_prompt(flow, &args).await?;
-        if let Some(pipe) = args.shift_remove("pipe") {
-            args.insert("pipe_id".to_owned(), pipe);
-        }
         let outcome = flow.call("create_ai_automation", args).await?;
         Ok(Shown::value(with_message(outcome)))
     })
@@ -289,24 +288,64 @@ pub(crate) fn update_ai_automation<'a>(flow: &'a Flow<'a>, mut args: Args) -> Wo
     })
 }
 
+/// What an access probe found; a refused one is a finding too.
+async fn found(flow: &Flow<'_>, tool: &str, scope: &str, args: &Args) -> Result<Args, Failure> {
+    let arguments = Map::from_iter([(scope.to_owned(), args.get(scope).cloned().unwrap_or_default())]);
+    let probe = match flow.call(tool, arguments).await {
+        Ok(outcome) => outcome.body.into_value(),
+        Err(Failure::Tool(error)) if error.details.contains_key("kind") => {
+            let detail = |name: &str| error.details.get(name).cloned().unwrap_or_default();
+            let problem = json!({
+                "kind": detail("kind"),
+                "message": error.message,
+                "code": error.code,
+                "correlation_id": detail("correlation_id"),
+            });
+            json!({ "ok": false, "problem": problem })
+        }
+        Err(failure) => return Err(failure),
+    };
+    match probe {
+        Value::Object(probe) => Ok(probe),
+        _ => Ok(Map::new()),
+    }
+}
+
+fn probe<'a>(flow: &'a Flow<'a>, args: Args, tool: &'static str, scope: &'static str) -> Work<'a> {
+    Box::pin(async move {
+        let found = found(flow, tool, scope, &args).await?;
+        let ok = found.get("ok") == Some(&Value::Bool(true));
+        let mut map = Map::from_iter([("success".to_owned(), ok.into())]);
+        map.extend(found);
+        Ok(Shown::value(map.into()))
+    })
+}
+
+/// `ai-provider validate-access`
+pub(crate) fn provider_access<'a>(flow: &'a Flow<'a>, args: Args) -> Work<'a> {
+    probe(flow, args, "validate_llm_provider_access", "organization_uuid")
+}
+
+/// `kb validate-access`
+pub(crate) fn knowledge_access<'a>(flow: &'a Flow<'a>, args: Args) -> Work<'a> {
+    probe(flow, args, "validate_knowledge_base_access", "pipe_uuid")
+}
+
 /// Runs the access probe; anything but a clean yes is shown instead of writing.
 async fn gate(flow: &Flow<'_>, tool: &str, scope: &str, args: &Args) -> Result<Option<Shown>, Failure> {
-    let arguments = Map::from_iter([(scope.to_owned(), args.get(scope).cloned().unwrap_or_default())]);
-    let probe = flow.call(tool, arguments).await?.body.into_value();
-    if probe.get("ok") == Some(&Value::Bool(true)) && probe.get("problem").is_none_or(Value::is_null) {
+    let found = found(flow, tool, scope, args).await?;
+    if found.get("ok") == Some(&Value::Bool(true)) && found.get("problem").is_none_or(Value::is_null) {
         return Ok(None);
     }
-    let mut map = Map::new();
-    map.insert("success".to_owned(), false.into());
-    if let Value::Object(keys) = probe {
-        map.extend(keys);
-    }
+    let mut map = Map::from_iter([("success".to_owned(), Value::Bool(false))]);
+    map.extend(found);
     Ok(Some(Shown::value(map.into())))
 }
 
 /// `ai-provider create`, `ai-provider update`
 pub(crate) fn provider_write<'a>(flow: &'a Flow<'a>, args: Args) -> Work<'a> {
     Box::pin(async move {
+        values::readable(&args, "configuration_file_path", "--config-file")?;
         if let Some(stopped) = gate(flow, "validate_llm_provider_access", "organization_uuid", &args).await? {
             return Ok(stopped);
         }
@@ -333,6 +372,9 @@ pub(crate) fn data_lookup_write<'a>(flow: &'a Flow<'a>, args: Args) -> Work<'a> 
 
 fn knowledge<'a>(flow: &'a Flow<'a>, args: Args, kind: &'static str) -> Work<'a> {
     Box::pin(async move {
+        if args.contains_key("file_path") {
+            values::readable(&args, "file_path", "--file")?;
+        }
         if let Some(stopped) = gate(flow, "validate_knowledge_base_access", "pipe_uuid", &args).await? {
             return Ok(stopped);
         }

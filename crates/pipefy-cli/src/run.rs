@@ -311,7 +311,7 @@ impl Start {
         let flow = Flow {
             toolbox: self.toolbox(&target.settings),
             session: engine.session(target.credential.clone()),
-            policy: Policy { read_only: loaded.policy.read_only, ..Policy::default() },
+            policy: Policy { read_only: loaded.policy.read_only },
             budget: Budget::unlimited().with_cancel(cancel.clone()),
             target: &target,
             approved,

@@ -51,18 +51,6 @@ pub(crate) fn paged(outcome: Outcome) -> Value {
     value
 }
 
-/// An access probe: `success` is its `ok`.
-pub(crate) fn probed(outcome: Outcome) -> Value {
-    let probe = outcome.body.into_value();
-    let ok = probe.get("ok") == Some(&Value::Bool(true));
-    let mut map = Map::new();
-    map.insert("success".to_owned(), ok.into());
-    if let Value::Object(keys) = probe {
-        map.extend(keys);
-    }
-    map.into()
-}
-
 /// A listing without what is around it.
 pub(crate) fn bare_list(outcome: Outcome) -> Value {
     match outcome.body.into_value() {

@@ -3,9 +3,10 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::command::Shape;
+use crate::failure::Failure;
 
 /// Most bytes of a text file or of JSON read from a file or standard input.
 const TEXT_LIMIT: u64 = 2 * 1024 * 1024;
@@ -117,6 +118,19 @@ pub(crate) fn text_file(path: &str) -> Result<String, String> {
         return Err(format!("{shown} is blank"));
     }
     Ok(text)
+}
+
+/// Looks whether the file that an argument names can be read, before anything is sent for it.
+///
+/// # Errors
+/// It cannot, and why.
+pub(crate) fn readable(args: &Map<String, Value>, name: &str, flag: &str) -> Result<(), Failure> {
+    let path = args.get(name).and_then(Value::as_str).unwrap_or_default();
+    match std::fs::File::open(expand(path)).and_then(|file| file.metadata()) {
+        Ok(about) if about.is_dir() => Err(Failure::usage(format!("{flag} {path} is a folder"))),
+        Ok(_) => Ok(()),
+        Err(error) => Err(Failure::usage(format!("{flag} {path} cannot be read: {error}"))),
+    }
 }
 
 /// A path with a leading `~` replaced by the home directory.

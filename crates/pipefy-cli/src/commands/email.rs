@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 use crate::command::{Command, Consent, Preset, Show, commas, int, object, path, text};
 use crate::failure::Failure;
 use crate::shapes;
+use crate::values;
 
 pub(super) static EMAILS: &[Command] = &[
     Command::new("email inbox list", "get_card_inbox_emails", "List the e-mails of a card")
@@ -66,6 +67,7 @@ pub(super) static ATTACHMENTS: &[Command] = &[
 ];
 
 fn card_or_record(args: &mut Map<String, Value>) -> Result<&'static str, Failure> {
+    values::readable(args, "file_path", "--file")?;
     match (args.contains_key("card_id"), args.contains_key("table_record_id")) {
         (true, false) => Ok("upload_attachment_to_card"),
         (false, true) => Ok("upload_attachment_to_table_record"),

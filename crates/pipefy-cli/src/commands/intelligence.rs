@@ -160,7 +160,7 @@ pub(super) static PROVIDERS: &[Command] = &[
         .shows(Show::With(shapes::paged)),
     Command::new("ai-provider validate-access", "validate_llm_provider_access", "Check that LLM providers can be read")
         .takes(&[ORG_UUID])
-        .shows(Show::With(shapes::probed)),
+        .flow(&[], flows::provider_access),
     Command::new("ai-provider create", "create_llm_provider", "Create an LLM provider from a configuration file")
         .flow(&["validate_llm_provider_access"], flows::provider_write)
         .takes(&[ORG_UUID, text("--name", "name", "Name").required(), CONFIG]),
@@ -235,7 +235,7 @@ pub(super) static KNOWLEDGE: &[Command] = &[
         .shows(Show::SuccessAs("knowledge_bases")),
     Command::new("kb validate-access", "validate_knowledge_base_access", "Check that knowledge bases can be read")
         .takes(&[PIPE_UUID])
-        .shows(Show::With(shapes::probed)),
+        .flow(&[], flows::knowledge_access),
     Command::new("kb plain-text get", "get_ai_knowledge_base_plain_text", "Show a text")
         .takes(&[TEXT_ID, PIPE_UUID])
         .shows(TEXT_KEY),

@@ -1,6 +1,9 @@
 //! Pipes.
 
+use serde_json::{Map, Value};
+
 use crate::command::{Command, Preset, Show, flag, id, int, named, object, text, word};
+use crate::failure::Failure;
 
 pub(super) static COMMANDS: &[Command] = &[
     Command::new("pipe get", "get_pipe", "Show a pipe: phases, fields, labels, start form")
@@ -13,7 +16,7 @@ pub(super) static COMMANDS: &[Command] = &[
     ]),
     Command::new("pipe create", "create_pipe", "Create a pipe")
         .takes(&[word("name", "Name"), text("--org", "organization_id", "Organization id").required()]),
-    Command::new("pipe update", "update_pipe", "Change a pipe").takes(&[
+    Command::new("pipe update", "update_pipe", "Change a pipe").prepare(something).takes(&[
         id("pipe_id", "Pipe id"),
         text("--name", "name", "New name"),
         text("--icon", "icon", "New icon"),
@@ -29,3 +32,14 @@ pub(super) static COMMANDS: &[Command] = &[
         text("--org", "organization_id", "Organization id of the copy"),
     ]),
 ];
+
+/// Something to change; empty preferences are nothing.
+fn something(args: &mut Map<String, Value>) -> Result<(), Failure> {
+    if args.get("preferences").and_then(Value::as_object).is_some_and(Map::is_empty) {
+        args.shift_remove("preferences");
+    }
+    match ["name", "icon", "color", "preferences"].iter().any(|name| args.contains_key(*name)) {
+        true => Ok(()),
+        false => Err(Failure::usage("Provide at least one of: --name, --icon, --color, --preferences")),
+    }
+}

@@ -89,11 +89,6 @@ impl Rig {
         serde_json::from_str(&run.stdout).unwrap_or_else(|error| panic!("{args:?}: {error}\n{run}"))
     }
 
-    /// The id of the first organization.
-    pub(crate) fn organization(&self) -> String {
-        self.json(&["org", "list", "--json"])[0]["id"].as_str().unwrap().to_owned()
-    }
-
     /// The id of the seeded pipe of this name.
     pub(crate) fn pipe(&self, name: &str) -> String {
         let found = self.json(&["graphql", "exec", "-q", "{ organizations { pipes { id name } } }", "--json"]);
