@@ -30,7 +30,8 @@ pub struct Faults {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct FaultRule {
-    /// `graphql`, `interfaces`, `internal`, `token` or `storage`; any when absent.
+    /// `graphql`, `interfaces`, `internal`, `token`, `storage`, or of the issuer `discovery`, `jwks`, `oidc` (the rest); any
+    /// when absent.
     pub endpoint: Option<String>,
     /// A root field of the GraphQL operation; any when absent.
     pub root_field: Option<String>,

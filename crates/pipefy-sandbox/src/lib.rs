@@ -1,7 +1,7 @@
 //! An embedded, stateful Pipefy on loopback.
 //!
 //! It speaks HTTP on the real paths (`/graphql`, `/graphql/interfaces`, `/internal_api`, `/oauth/token`, signed storage
-//! URLs), validates documents against the schema of each endpoint, knows several people with different permissions and
+//! URLs, an OpenID issuer at `/realms/pipefy`), validates documents against the schema of each endpoint, knows several people with different permissions and
 //! keeps what is written: in memory, or in a SQLite file that survives restarts. It depends on no other crate of the
 //! product, so that it cannot share a client's mistakes.
 //!
@@ -17,7 +17,10 @@
 //! # Control routes
 //!
 //! Not part of Pipefy, for tests: `GET /_sandbox/requests[?since=N]` (what was received; `DELETE` forgets it),
-//! `GET`, `POST`, `DELETE /_sandbox/faults` (see [`Faults`]), `GET /_sandbox/health`.
+//! `GET`, `POST`, `DELETE /_sandbox/faults` (see [`Faults`]), `GET /_sandbox/health`. Of the issuer:
+//! `POST /_sandbox/oidc/keys[?drop_old=true]` makes a new signing key (and withdraws the older ones), `GET` names them;
+//! `POST /_sandbox/oidc/tokens` signs an access token from `{"person", "client_id", "scope", "aud", "expires_in", "claims",
+//! "without"}`, all optional.
 //!
 //! # How to add a root field
 //!
@@ -45,6 +48,7 @@ mod journal;
 mod json;
 mod oauth;
 mod object;
+mod oidc;
 mod page;
 mod people;
 mod seed;
@@ -56,6 +60,8 @@ mod values;
 pub use attach::{Announcement, Attached, attach_or_start, default_data_path};
 pub use error::SandboxError;
 pub use faults::{FaultRule, Faults};
+pub use oidc::clients::{CLI_CLIENT_ID, MCP_CLIENT_ID, MCP_SERVER_CLIENT_ID, MCP_SERVER_CLIENT_SECRET};
+pub use oidc::grants::API_AUDIENCE;
 pub use people::{DEFAULT_TOKEN, Person, SERVICE_ACCOUNT_EMAIL, SERVICE_ACCOUNT_ID, SERVICE_ACCOUNT_SECRET, people};
 pub use server::{Sandbox, SandboxOptions};
 pub use store::Data;

@@ -7,7 +7,7 @@ use crate::journal::{Entry, Journal, masked};
 use crate::json;
 use crate::object::Endpoint;
 use crate::store::{Data, Store};
-use crate::{oauth, seed, storage};
+use crate::{oauth, oidc, seed, storage};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{DefaultBodyLimit, Query, State as Shared};
@@ -90,6 +90,7 @@ impl Sandbox {
             url: url.clone(),
             key: key.clone(),
             loopback: addr.ip().is_loopback(),
+            oidc_keys: oidc::Loaded::default(),
         });
         let (stop, stopped) = watch::channel(false);
         let task = tokio::spawn(serve(listener, router(state), stopped));
@@ -99,6 +100,11 @@ impl Sandbox {
     /// Base URL, for example `http://127.0.0.1:41234`, without a trailing slash.
     pub fn url(&self) -> &str {
         &self.url
+    }
+
+    /// The OpenID issuer of the people: `<url>/realms/pipefy`.
+    pub fn issuer_url(&self) -> String {
+        format!("{}{}", self.url, oidc::REALM)
     }
 
     /// Identifies the data that this sandbox serves.
@@ -120,23 +126,25 @@ impl Drop for Sandbox {
 }
 
 /// What all requests share. Holds no caller's identity.
-struct State {
+pub(crate) struct State {
     store: Mutex<Store>,
     documents: Documents,
     journal: Mutex<Journal>,
     faults: Mutex<FaultState>,
     /// Repositories whose structure is being changed right now.
     changing: Mutex<HashSet<String>>,
-    url: String,
+    pub(crate) url: String,
     key: String,
     loopback: bool,
+    /// The issuer's signing keys, once they were needed.
+    pub(crate) oidc_keys: oidc::Loaded,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-type App = Arc<State>;
+pub(crate) type App = Arc<State>;
 
 fn router(state: App) -> Router {
     Router::new()
@@ -147,6 +155,7 @@ fn router(state: App) -> Router {
         .route("/oauth/token", post(token))
         .route("/orgs/{*path}", any(objects))
         .route("/storage/{*path}", any(objects))
+        .merge(oidc::routes())
         .route("/_sandbox/health", get(health))
         .route("/_sandbox/faults", get(faults).post(set_faults).delete(clear_faults))
         .route("/_sandbox/requests", get(requests).delete(clear_requests))
@@ -225,8 +234,10 @@ async fn home(Shared(state): Shared<App>) -> Response {
         "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Pipefy sandbox</title>\
          <h1>Pipefy sandbox</h1><p>A local, stateful stand-in for Pipefy. GraphQL: <code>{0}/graphql</code>, \
          <code>{0}/graphql/interfaces</code>, <code>{0}/internal_api</code>. Token endpoint: <code>{0}/oauth/token</code>. \
+         OpenID issuer: <code>{0}{1}</code>. \
          Received requests: <code>{0}/_sandbox/requests</code>. Faults: <code>{0}/_sandbox/faults</code>.</p></html>",
-        state.url
+        state.url,
+        oidc::REALM
     );
     ([(header::CONTENT_TYPE, "text/html; charset=utf-8")], page).into_response()
 }
@@ -265,7 +276,7 @@ async fn clear_requests(Shared(state): Shared<App>) -> Response {
 }
 
 /// Runs work that uses the store on a thread that may block.
-async fn with_store<T: Send + 'static>(
+pub(crate) async fn with_store<T: Send + 'static>(
     state: &App,
     work: impl FnOnce(&State, &Store) -> T + Send + 'static,
 ) -> Result<T, Response> {
@@ -295,7 +306,7 @@ fn unauthorized() -> Response {
     (StatusCode::UNAUTHORIZED, axum::Json(body)).into_response()
 }
 
-fn header<'h>(headers: &'h HeaderMap, name: &HeaderName) -> &'h str {
+pub(crate) fn header<'h>(headers: &'h HeaderMap, name: &HeaderName) -> &'h str {
     headers.get(name).and_then(|v| v.to_str().ok()).unwrap_or_default()
 }
 
@@ -357,7 +368,17 @@ fn note(
     })
 }
 
-fn finish(state: &State, number: u64, response: Response) -> Response {
+/// One entry for a request that is not GraphQL.
+pub(crate) fn note_plain(state: &State, method: &str, path: &str, headers: &HeaderMap) -> u64 {
+    note(state, method, path, &Outline::default(), Value::Null, None, headers)
+}
+
+/// The answer of the fault that strikes a request that is not GraphQL, after its latency.
+pub(crate) async fn answer_faults(state: &State, endpoint: &str) -> Option<Response> {
+    strike(state, endpoint, &[]).await.as_ref().and_then(fault_response)
+}
+
+pub(crate) fn finish(state: &State, number: u64, response: Response) -> Response {
     if response.extensions().get::<Hangup>().is_none() {
         lock(&state.journal).finish(number, response.status().as_u16());
     }
@@ -435,7 +456,7 @@ async fn graphql(Shared(state): Shared<App>, endpoint: Endpoint, headers: Header
     let caller = match &token {
         Some(token) => {
             let token = token.clone();
-            match with_store(&state, move |_, store| identify(store, &token)).await {
+            match with_store(&state, move |state, store| identify(state, store, &token)).await {
                 Ok(caller) => caller,
                 Err(response) => return response,
             }
@@ -483,8 +504,10 @@ async fn graphql(Shared(state): Shared<App>, endpoint: Endpoint, headers: Header
 }
 
 /// `(user id, e-mail)` of a valid bearer.
-fn identify(store: &Store, token: &str) -> Option<(String, String)> {
-    let user = oauth::user_of(store, token, Timestamp::now()).ok().flatten()?;
+fn identify(state: &State, store: &Store, token: &str) -> Option<(String, String)> {
+    let Some(user) = oauth::user_of(store, token, Timestamp::now()).ok().flatten() else {
+        return oidc::identify(state, store, token);
+    };
     let body = store.get("user", &user).ok().flatten()?;
     Some((user, json::text(&body, "email").to_owned()))
 }
@@ -564,7 +587,7 @@ async fn token(Shared(state): Shared<App>, headers: HeaderMap, body: Bytes) -> R
     finish(&state, number, response)
 }
 
-fn form_fields(body: &[u8]) -> Vec<(String, String)> {
+pub(crate) fn form_fields(body: &[u8]) -> Vec<(String, String)> {
     let decode =
         |text: &str| percent_encoding::percent_decode_str(&text.replace('+', " ")).decode_utf8_lossy().into_owned();
     let text = String::from_utf8_lossy(body);

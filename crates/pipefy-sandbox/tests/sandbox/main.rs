@@ -8,6 +8,7 @@ mod documents;
 mod edge;
 mod faults;
 mod identities;
+mod oidc;
 mod paging;
 mod people;
 mod persistence;
