@@ -8,7 +8,14 @@
 //! - `CASES_PARALLEL=4` sets how many servers run at once (8).
 //! - `PIPEFY_CASES_SERVER=/path/to/server` replays against another server, such as the reference, to check the
 //!   harness itself: cases marked `better` are expected to differ there, exceptions are not enforced.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, clippy::print_stdout)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    clippy::disallowed_methods
+)]
 
 #[path = "cases/backend.rs"]
 mod backend;
@@ -423,7 +430,7 @@ fn check_forms(step: &Step, shown: &[Value]) -> Vec<String> {
         if facts(expected) != facts(shown) {
             found.push(format!("the form is {}, expected {}", facts(shown), facts(expected)));
         }
-        if !shown.get("message").and_then(Value::as_str).is_some_and(|text| !text.trim().is_empty()) {
+        if shown.get("message").and_then(Value::as_str).is_none_or(|text| text.trim().is_empty()) {
             found.push("the form has no message".to_owned());
         }
     }

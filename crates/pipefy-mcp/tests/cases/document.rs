@@ -196,7 +196,7 @@ pub(crate) fn coverage(value: &Value, selection: &[Selected]) -> u32 {
     }
     let (mut found, mut asked) = (0, 0);
     count(value, selection, &mut found, &mut asked);
-    if asked == 0 { 1000 } else { found * 1000 / asked }
+    (found * 1000).checked_div(asked).unwrap_or(1000)
 }
 
 /// Adds to `value` what only `other` has. Lists are joined item by item when they have the same
