@@ -71,7 +71,9 @@ impl Gateway {
             .referer(false)
             .user_agent(concat!("pipefy-mcp-server/", env!("CARGO_PKG_VERSION")))
             .build()
-            .map_err(|error| ToolError::internal(format!("no HTTP client for the iPaaS could be made: {}", cause(&error))))?;
+            .map_err(|error| {
+                ToolError::internal(format!("no HTTP client for the iPaaS could be made: {}", cause(&error)))
+            })?;
         Ok(self.client.get_or_init(|| client))
     }
 
@@ -176,7 +178,10 @@ impl<'g> Session<'g> {
     fn query_value(&self, url: &str, key: &str) -> Option<String> {
         let base = Url::parse(&self.gateway.url).ok()?;
         let url = base.join(url).ok()?;
-        url.query_pairs().find(|(name, _)| name == key).map(|(_, value)| value.into_owned()).filter(|v| !v.trim().is_empty())
+        url.query_pairs()
+            .find(|(name, _)| name == key)
+            .map(|(_, value)| value.into_owned())
+            .filter(|v| !v.trim().is_empty())
     }
 
     /// Prepares an OAuth connection of a piece. `piece` is a checked name, see [`check_piece`].
@@ -261,18 +266,17 @@ impl<'g> Session<'g> {
         value.insert("type".to_owned(), kind.clone().into());
         let mut hops = self.hops;
         hops.secrets.extend(texts_of(&Value::Object(value.clone())));
-        let request = gateway
-            .client()?
-            .post(format!("{}/api/v1/app-connections", gateway.url))
-            .bearer_auth(&self.token)
-            .json(&json!({
-                "externalId": external_id,
-                "displayName": display_name,
-                "pieceName": piece_name,
-                "projectId": self.project,
-                "type": kind,
-                "value": value,
-            }));
+        let request =
+            gateway.client()?.post(format!("{}/api/v1/app-connections", gateway.url)).bearer_auth(&self.token).json(
+                &json!({
+                    "externalId": external_id,
+                    "displayName": display_name,
+                    "pieceName": piece_name,
+                    "projectId": self.project,
+                    "type": kind,
+                    "value": value,
+                }),
+            );
         hops.object("iPaaS connection upsert", request, &[200, 201]).await
     }
 }
@@ -284,11 +288,14 @@ impl<'g> Session<'g> {
 pub(crate) fn check_piece(piece: &str) -> Result<&str, ToolError> {
     let piece = piece.trim();
     let good = |c: char| c.is_ascii_alphanumeric() || "@._/-".contains(c);
-    let fine = piece.chars().all(good) && piece.split('/').all(|part| !part.is_empty() && part != "." && !part.contains(".."));
+    let fine =
+        piece.chars().all(good) && piece.split('/').all(|part| !part.is_empty() && part != "." && !part.contains(".."));
     if fine {
         Ok(piece)
     } else {
-        Err(ToolError::invalid("piece_name may only hold letters, digits and @ . _ / -, such as @activepieces/piece-slack."))
+        Err(ToolError::invalid(
+            "piece_name may only hold letters, digits and @ . _ / -, such as @activepieces/piece-slack.",
+        ))
     }
 }
 
@@ -317,10 +324,14 @@ impl Tools<'_> {
                 None => return Err(ToolError::api("iPaaS tools/list: the answer is without 'tools'.")),
             };
             if let Some(index) = page.iter().position(|tool| !tool.is_object()) {
-                return Err(ToolError::api(format!("iPaaS tools/list: entry {} is not an object.", tools.len() + index)));
+                return Err(ToolError::api(format!(
+                    "iPaaS tools/list: entry {} is not an object.",
+                    tools.len() + index
+                )));
             }
             tools.extend(page.iter().cloned());
-            let next = result.get("nextCursor").and_then(Value::as_str).filter(|next| !next.is_empty()).map(str::to_owned);
+            let next =
+                result.get("nextCursor").and_then(Value::as_str).filter(|next| !next.is_empty()).map(str::to_owned);
             if next.is_none() || next == cursor {
                 break;
             }
@@ -330,7 +341,11 @@ impl Tools<'_> {
     }
 
     /// Runs a tool; a failure of the tool itself is in the result.
-    pub(crate) async fn call(&self, name: &str, arguments: &Map<String, Value>) -> Result<Map<String, Value>, ToolError> {
+    pub(crate) async fn call(
+        &self,
+        name: &str,
+        arguments: &Map<String, Value>,
+    ) -> Result<Map<String, Value>, ToolError> {
         self.initialize().await?;
         self.request("tools/call", json!({ "name": name, "arguments": arguments }), TOOL).await
     }
@@ -344,9 +359,9 @@ impl Tools<'_> {
         });
         let answer = match self.hops.send(STEP, self.rpc(1, "initialize", params)?, HOP).await {
             Err(error) if error.code.as_deref() == Some("TIMEOUT") => {
-                return Err(error.message(
-                    "The iPaaS handshake timed out. Nothing was executed, so it is safe to retry.",
-                ));
+                return Err(
+                    error.message("The iPaaS handshake timed out. Nothing was executed, so it is safe to retry.")
+                );
             }
             other => other?,
         };
@@ -450,22 +465,27 @@ impl Hops {
             }
             worked = tokio::time::timeout(limit, work) => worked,
         };
-        let late = || {
-            ToolError::new(Kind::Transport, format!("{step} timed out after {}s.", limit.as_secs())).code("TIMEOUT")
-        };
+        let late =
+            || ToolError::new(Kind::Transport, format!("{step} timed out after {}s.", limit.as_secs())).code("TIMEOUT");
         match worked {
             Err(_) => Err(late()),
             Ok(Err(error)) if error.is_timeout() => Err(late()),
             // The URL may hold a code.
-            Ok(Err(error)) => {
-                Err(ToolError::new(Kind::Transport, format!("{step} failed: {}", self.quote(&cause(&error.without_url())))))
-            }
+            Ok(Err(error)) => Err(ToolError::new(
+                Kind::Transport,
+                format!("{step} failed: {}", self.quote(&cause(&error.without_url()))),
+            )),
             Ok(Ok(value)) => Ok(value),
         }
     }
 
     /// The object of an answer with one of these statuses.
-    async fn object(&self, step: &str, request: RequestBuilder, statuses: &[u16]) -> Result<Map<String, Value>, ToolError> {
+    async fn object(
+        &self,
+        step: &str,
+        request: RequestBuilder,
+        statuses: &[u16],
+    ) -> Result<Map<String, Value>, ToolError> {
         let answer = self.send(step, request, HOP).await?;
         if !statuses.contains(&answer.status().as_u16()) {
             return Err(self.refused(step, answer).await);
@@ -520,7 +540,17 @@ fn cause(error: &reqwest::Error) -> String {
 /// A value with everything under a secret-looking key replaced.
 pub(crate) fn masked(value: &Value) -> Value {
     const MARKS: [&str; 11] = [
-        "secret", "password", "passwd", "token", "api_key", "apikey", "credential", "authorization", "private", "cookie", "verifier",
+        "secret",
+        "password",
+        "passwd",
+        "token",
+        "api_key",
+        "apikey",
+        "credential",
+        "authorization",
+        "private",
+        "cookie",
+        "verifier",
     ];
     match value {
         Value::Object(map) => map

@@ -21,12 +21,7 @@ pub fn get_automations(organization_id: &str, first: Option<i64>, after: Option<
 }
 
 /// Rules of one pipe or table, one page, at most 50.
-pub fn get_automations_of_repo(
-    organization_id: &str,
-    repo_id: &str,
-    first: Option<i64>,
-    after: Option<&str>,
-) -> Query {
+pub fn get_automations_of_repo(organization_id: &str, repo_id: &str, first: Option<i64>, after: Option<&str>) -> Query {
     Query::new(&documents::GET_AUTOMATIONS_OF_REPO)
         .var("organizationId", organization_id)
         .var("repoId", repo_id)

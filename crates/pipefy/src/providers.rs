@@ -8,12 +8,7 @@ use crate::document::documents::providers as documents;
 use crate::operation::{Mutation, Query};
 
 /// Providers of an organisation, own and Pipefy's, one page.
-pub fn get_llm_providers(
-    organization_uuid: &str,
-    only_active: bool,
-    first: Option<i64>,
-    after: Option<&str>,
-) -> Query {
+pub fn get_llm_providers(organization_uuid: &str, only_active: bool, first: Option<i64>, after: Option<&str>) -> Query {
     Query::new(&documents::GET_LLM_PROVIDERS)
         .var("organizationUuid", organization_uuid)
         .var("onlyActiveProviders", only_active)

@@ -28,10 +28,7 @@ fn kind(error: &GraphqlError) -> &'static str {
             "invalid_arguments",
             &["INVALID_ARGUMENTS", "BAD_USER_INPUT", "RECORD_INVALID", "ARGUMENT_ERROR", "HTML_VALIDATION_FAILED"],
         ),
-        (
-            "feature_not_enabled",
-            &["FEATURE_BLOCKED", "FEATURE_NOT_ENABLED", "FEATURE_DISABLED", "FEATURE_UNAVAILABLE"],
-        ),
+        ("feature_not_enabled", &["FEATURE_BLOCKED", "FEATURE_NOT_ENABLED", "FEATURE_DISABLED", "FEATURE_UNAVAILABLE"]),
     ];
     let code = error.code.as_deref().unwrap_or_default().trim().to_ascii_uppercase();
     if let Some((kind, _)) = KINDS.iter().find(|(_, codes)| codes.contains(&code.as_str())) {

@@ -284,7 +284,8 @@ impl Problems {
 }
 
 fn structure(behavior: &Behavior, found: &mut Problems) {
-    const SHAPE: &str = "give each behavior {name, eventId, actionParams: {aiBehaviorParams: {instruction, actionsAttributes}}}";
+    const SHAPE: &str =
+        "give each behavior {name, eventId, actionParams: {aiBehaviorParams: {instruction, actionsAttributes}}}";
     let whole = Value::Object(behavior.clone());
     match behavior.get("name") {
         Some(Value::String(name)) if !name.trim().is_empty() => {}
@@ -532,9 +533,20 @@ mod tests {
         let problems = prepare(&bad).unwrap_err();
         let text = problems.join("\n");
         for part in [
-            "behaviors.0.name", "behaviors.0.eventId", "behaviors.0.actionParams", "behaviors.1: ", "at least one action",
-            "update_card needs metadata.pipeId", "fieldsAttributes.0.inputMode", "must be true or false", "must be an object, not str",
-            "capabilityType", "enabled", "unknown key", "non-empty", "at most one",
+            "behaviors.0.name",
+            "behaviors.0.eventId",
+            "behaviors.0.actionParams",
+            "behaviors.1: ",
+            "at least one action",
+            "update_card needs metadata.pipeId",
+            "fieldsAttributes.0.inputMode",
+            "must be true or false",
+            "must be an object, not str",
+            "capabilityType",
+            "enabled",
+            "unknown key",
+            "non-empty",
+            "at most one",
         ] {
             assert!(text.contains(part), "{part} in {text}");
         }

@@ -1,7 +1,7 @@
 use pipefy::agents;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::agent::{self, invalid_behaviors, not_blank, read_back};
 use super::behaviors::{self, Behavior};
@@ -129,6 +129,8 @@ impl Write for CreateAiAgent {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+    use serde_json::json;
+
     use super::*;
     use crate::tools::testing::Mock;
 
@@ -150,10 +152,7 @@ mod tests {
     }
 
     fn whole() -> Mock {
-        Mock::new()
-            .on("pipe", pipe())
-            .on("createAiAgent", agent(json!(null)))
-            .on("updateAiAgent", agent(json!(null)))
+        Mock::new().on("pipe", pipe()).on("createAiAgent", agent(json!(null))).on("updateAiAgent", agent(json!(null)))
     }
 
     #[tokio::test]
@@ -223,7 +222,9 @@ mod tests {
         assert_eq!(reply["disabled_at"], "2026-01-01T00:00:00Z");
         assert_eq!(reply["error"]["code"], "RECORD_NOT_SAVED");
         let message = reply["error"]["message"].as_str().unwrap();
-        for part in ["Behaviors sent (1):", "toggle_ai_agent_status", "get_ai_agent", "not rolled back", "found no problem"] {
+        for part in
+            ["Behaviors sent (1):", "toggle_ai_agent_status", "get_ai_agent", "not rolled back", "found no problem"]
+        {
             assert!(message.contains(part), "{part} in {message}");
         }
         assert_eq!(mock.writes().len(), 2);
@@ -231,7 +232,9 @@ mod tests {
 
     #[tokio::test]
     async fn nothing_is_sent_for_bad_input() {
-        for (key, value) in [("name", json!(" ")), ("repo_uuid", json!("")), ("instruction", json!(" ")), ("behaviors", json!([]))] {
+        for (key, value) in
+            [("name", json!(" ")), ("repo_uuid", json!("")), ("instruction", json!(" ")), ("behaviors", json!([]))]
+        {
             let mock = Mock::new();
             let mut arguments = arguments();
             arguments[key] = value;

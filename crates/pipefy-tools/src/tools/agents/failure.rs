@@ -28,7 +28,10 @@ pub(crate) async fn not_created(call: &Call<'_>, error: Error, behaviors: &[Beha
 
 /// A refused configuration: what was sent, and what a check of the pipe finds.
 pub(crate) async fn not_configured(call: &Call<'_>, error: Error, behaviors: &[Behavior]) -> ToolError {
-    let reason = if error.graphql_errors().iter().all(|e| e.raw.get("message").and_then(Value::as_str).is_some_and(|m| m.trim().is_empty()))
+    let reason = if error
+        .graphql_errors()
+        .iter()
+        .all(|e| e.raw.get("message").and_then(Value::as_str).is_some_and(|m| m.trim().is_empty()))
         && !error.graphql_errors().is_empty()
     {
         "The AI behavior request failed without a reason.".to_owned()

@@ -51,18 +51,24 @@ pub(crate) async fn load(call: &Call<'_>, pipe_id: &str) -> Result<Context, Tool
     )
     .await;
     let fields = fields.map_err(|failure| match failure {
-        Late::TimedOut => ToolError::new(crate::Kind::Transport, format!("Loading pipe {pipe_id} timed out; try again.")),
+        Late::TimedOut => {
+            ToolError::new(crate::Kind::Transport, format!("Loading pipe {pipe_id} timed out; try again."))
+        }
         Late::Failed(error) => {
             let message = format!("Pipe {pipe_id} could not be loaded: {error}");
             ToolError::from(error).message(message)
         }
     })?;
-    let relations = relations.ok().map(|data| data.value()).filter(|v| v.get("pipe").is_some_and(Value::is_object)).map(|v| {
-        let side = |list: &str, end: &str| -> Vec<String> {
-            list_at(&v, list).iter().filter_map(|r| text_of(dig(r, end))).collect()
-        };
-        side("pipe.childrenRelations", "child.id").into_iter().chain(side("pipe.parentsRelations", "parent.id")).collect()
-    });
+    let relations =
+        relations.ok().map(|data| data.value()).filter(|v| v.get("pipe").is_some_and(Value::is_object)).map(|v| {
+            let side = |list: &str, end: &str| -> Vec<String> {
+                list_at(&v, list).iter().filter_map(|r| text_of(dig(r, end))).collect()
+            };
+            side("pipe.childrenRelations", "child.id")
+                .into_iter()
+                .chain(side("pipe.parentsRelations", "parent.id"))
+                .collect()
+        });
     let events = events.ok().map(|data| data.value()).map(|v| event_ids(&v)).filter(|ids| !ids.is_empty());
     Ok(Context { pipe_id: pipe_id.to_owned(), fields, relations, events })
 }
@@ -101,9 +107,9 @@ pub(crate) async fn check(
     context.incomplete(&mut verdict);
     let mut targets = HashMap::new();
     if context.relations.is_none() {
-        verdict.warnings.push(format!(
-            "The relations of pipe {pipe_id} could not be read, so connected pipes were not checked."
-        ));
+        verdict
+            .warnings
+            .push(format!("The relations of pipe {pipe_id} could not be read, so connected pipes were not checked."));
     } else {
         targets = load_targets(call, &context, behaviors, &mut verdict).await?;
     }
@@ -130,7 +136,7 @@ async fn load_targets(
 ) -> Result<HashMap<String, HashSet<String>>, ToolError> {
     let ids: BTreeSet<&str> = behaviors
         .iter()
-        .flat_map(|b| actions(b))
+        .flat_map(actions)
         .filter_map(|a| metadata(a, "pipeId"))
         .filter(|id| *id != context.pipe_id)
         .collect();
@@ -151,7 +157,9 @@ async fn load_targets(
                     targets.insert(id.to_owned(), fields.ids);
                 }
             }
-            Err(_) => verdict.warnings.push(format!("Target pipe {id} could not be loaded; its fields were not checked.")),
+            Err(_) => {
+                verdict.warnings.push(format!("Target pipe {id} could not be loaded; its fields were not checked."))
+            }
         }
     }
     Ok(targets)
@@ -184,10 +192,9 @@ impl Context {
             if let Some(phase) = event_phase(behavior)
                 && !self.fields.phases.contains(phase)
             {
-                verdict.problems.push(format!(
-                    "{at}: eventParams.to_phase_id {phase} is not a phase of pipe {}.",
-                    self.pipe_id
-                ));
+                verdict
+                    .problems
+                    .push(format!("{at}: eventParams.to_phase_id {phase} is not a phase of pipe {}.", self.pipe_id));
             }
             self.event(behavior, &at, verdict);
             for (j, action) in actions(behavior).iter().enumerate() {
@@ -201,7 +208,9 @@ impl Context {
     fn event(&self, behavior: &Behavior, at: &str, verdict: &mut Verdict) {
         let event = behavior.get("eventId").and_then(Value::as_str).unwrap_or_default();
         match &self.events {
-            None => verdict.warnings.push(format!("{at}: eventId '{event}' could not be verified: the triggers could not be read.")),
+            None => verdict
+                .warnings
+                .push(format!("{at}: eventId '{event}' could not be verified: the triggers could not be read.")),
             Some(events) if !events.contains(event) => {
                 let known: Vec<&str> = events.iter().map(String::as_str).collect();
                 verdict.problems.push(format!("{at}: unknown eventId '{event}'. Valid: {}.", known.join(", ")));
@@ -253,7 +262,11 @@ impl Context {
         let has_list = |key: &str| {
             dig(action, "metadata").and_then(|m| m.get(key)).and_then(Value::as_array).is_some_and(|l| !l.is_empty())
         };
-        if kind == "human_validation" && !has_list("emails") && metadata(action, "emails").is_none() && metadata(action, "title").is_none() {
+        if kind == "human_validation"
+            && !has_list("emails")
+            && metadata(action, "emails").is_none()
+            && metadata(action, "title").is_none()
+        {
             verdict.problems.push(format!("{at}: needs metadata.emails or metadata.title."));
         }
         if kind == "mcp_tool" {

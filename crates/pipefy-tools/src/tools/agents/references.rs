@@ -106,7 +106,9 @@ pub(crate) fn tie_actions(behavior: &mut Behavior, origin: Origin) {
             action.shift_remove("id");
         }
         let kept = match action.get("referenceId") {
-            Some(Value::String(id)) if origin == Origin::Existing && tokens::is_uuid(id) && !references.contains(id) => {
+            Some(Value::String(id))
+                if origin == Origin::Existing && tokens::is_uuid(id) && !references.contains(id) =>
+            {
                 Some(id.clone())
             }
             _ => None,

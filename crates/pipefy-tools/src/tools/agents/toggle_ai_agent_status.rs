@@ -5,9 +5,7 @@ use serde_json::{Value, json};
 
 use super::agent::not_blank;
 use super::failure;
-use crate::{
-    Act, Call, Domain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Verification, Write, dig,
-};
+use crate::{Act, Call, Domain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Verification, Write, dig};
 
 /// Enables or disables an AI agent and changes nothing else.
 #[derive(Deserialize, JsonSchema)]
@@ -69,7 +67,8 @@ mod tests {
             .check()
             .await;
         assert_eq!(sent[0].variables, json!({"uuid": "a", "active": false}));
-        let mock = Mock::new().on("updateAiAgentStatus", json!({"success": true})).on("aiAgent", json!({"disabledAt": "x"}));
+        let mock =
+            Mock::new().on("updateAiAgentStatus", json!({"success": true})).on("aiAgent", json!({"disabledAt": "x"}));
         let reply = mock.reply("toggle_ai_agent_status", json!({"uuid": "a", "active": false, "verify": true})).await;
         assert!(reply["message"].as_str().unwrap().contains("deactivated") && reply.get("data").is_none());
         assert_eq!(reply["verification"]["verified"], true);

@@ -6,7 +6,10 @@ use serde_json::{Map, Value};
 enum Piece<'t> {
     Text(&'t str),
     /// `{inner}` without braces inside; `percent` when `%` stands before it.
-    Token { percent: bool, inner: &'t str },
+    Token {
+        percent: bool,
+        inner: &'t str,
+    },
 }
 
 fn pieces(text: &str) -> Vec<Piece<'_>> {
@@ -14,7 +17,9 @@ fn pieces(text: &str) -> Vec<Piece<'_>> {
     let mut start = 0;
     let mut at = 0;
     while let Some(open) = text.get(at..).and_then(|rest| rest.find('{')).map(|i| i + at) {
-        let Some(next) = text.get(open + 1..).and_then(|rest| rest.find(['{', '}'])).map(|i| i + open + 1) else { break };
+        let Some(next) = text.get(open + 1..).and_then(|rest| rest.find(['{', '}'])).map(|i| i + open + 1) else {
+            break;
+        };
         if text.as_bytes().get(next) == Some(&b'{') {
             at = next;
             continue;
@@ -205,7 +210,10 @@ mod tests {
         assert_eq!(normalise(&text), full);
         assert_eq!(normalise(&full), full);
         assert_eq!(field_references(&full), ["a", "b", "5", "6"]);
-        assert_eq!(replace_fields("%{field:a} {field:a}", |s| (s == "a").then(|| "1".to_owned())), "%{field:1} {field:a}");
+        assert_eq!(
+            replace_fields("%{field:a} {field:a}", |s| (s == "a").then(|| "1".to_owned())),
+            "%{field:1} {field:a}"
+        );
     }
 
     #[test]

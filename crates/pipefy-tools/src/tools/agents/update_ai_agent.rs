@@ -151,7 +151,9 @@ mod tests {
         let mut agent = read();
         let mut writes = Vec::new();
         for _ in 0..2 {
-            let mock = Mock::new().on("aiAgent", agent.clone()).on("updateAiAgent", json!({"agent": {"uuid": "a", "disabledAt": null}}));
+            let mock = Mock::new()
+                .on("aiAgent", agent.clone())
+                .on("updateAiAgent", json!({"agent": {"uuid": "a", "disabledAt": null}}));
             mock.reply("update_ai_agent", arguments(&agent)).await;
             let sent = mock.writes()[0].variables["agent"]["behaviors"].clone();
             agent["behaviors"] = sent.clone();
@@ -160,7 +162,9 @@ mod tests {
         assert_eq!(writes[0], writes[1]);
         fn without_nulls(value: &Value) -> Value {
             match value {
-                Value::Object(map) => map.iter().filter(|(_, v)| !v.is_null()).map(|(k, v)| (k.clone(), without_nulls(v))).collect(),
+                Value::Object(map) => {
+                    map.iter().filter(|(_, v)| !v.is_null()).map(|(k, v)| (k.clone(), without_nulls(v))).collect()
+                }
                 Value::Array(list) => list.iter().map(without_nulls).collect(),
                 other => other.clone(),
             }

@@ -80,14 +80,34 @@ mod tests {
     async fn each_rule_finds_its_problem() {
         let created = || json!({"eventId": "card_created"});
         let cases = [
-            (json!({"eventId": "nope"}), json!({"actionType": "move_card", "metadata": {"destinationPhaseId": "1"}}), "card_created, card_moved"),
-            (json!({"eventId": "card_moved", "eventParams": {"to_phase_id": "9"}}), json!({"actionType": "human_validation", "metadata": {"title": "t"}}), "to_phase_id 9"),
-            (created(), json!({"actionType": "move_card", "metadata": {"destinationPhaseId": "9"}}), "destinationPhaseId 9"),
+            (
+                json!({"eventId": "nope"}),
+                json!({"actionType": "move_card", "metadata": {"destinationPhaseId": "1"}}),
+                "card_created, card_moved",
+            ),
+            (
+                json!({"eventId": "card_moved", "eventParams": {"to_phase_id": "9"}}),
+                json!({"actionType": "human_validation", "metadata": {"title": "t"}}),
+                "to_phase_id 9",
+            ),
+            (
+                created(),
+                json!({"actionType": "move_card", "metadata": {"destinationPhaseId": "9"}}),
+                "destinationPhaseId 9",
+            ),
             (created(), json!({"actionType": "dance"}), "unknown actionType"),
             (created(), json!({"actionType": "human_validation", "metadata": {}}), "metadata.emails or metadata.title"),
             (created(), json!({"actionType": "mcp_tool", "metadata": {"toolName": "t"}}), "metadata.mcpServerId"),
-            (created(), json!({"actionType": "update_card", "metadata": {"pipeId": "7", "fieldsAttributes": [{"fieldId": "x", "inputMode": "copy_from"}]}}), "pipe fields"),
-            (created(), json!({"actionType": "create_connected_card", "metadata": {"pipeId": "99", "fieldsAttributes": [{"fieldId": "55", "inputMode": "copy_from"}]}}), "get_pipe_relations"),
+            (
+                created(),
+                json!({"actionType": "update_card", "metadata": {"pipeId": "7", "fieldsAttributes": [{"fieldId": "x", "inputMode": "copy_from"}]}}),
+                "pipe fields",
+            ),
+            (
+                created(),
+                json!({"actionType": "create_connected_card", "metadata": {"pipeId": "99", "fieldsAttributes": [{"fieldId": "55", "inputMode": "copy_from"}]}}),
+                "get_pipe_relations",
+            ),
         ];
         for (event, action, part) in cases {
             let mock = mock().on("phase", json!({"id": "9", "cards_can_be_moved_to_phases": []}));
@@ -101,9 +121,20 @@ mod tests {
 
     #[tokio::test]
     async fn a_transition_that_is_not_configured_is_a_problem_and_an_unreadable_phase_is_not() {
-        let moved = || behavior(json!({"eventId": "card_moved", "eventParams": {"to_phase_id": "1"}}),
-            json!({"actionType": "move_card", "metadata": {"destinationPhaseId": "2"}}));
-        let (reply, _) = run(mock().on("phase", json!({"id": "1", "name": "One", "cards_can_be_moved_to_phases": [{"id": "3", "name": "Three"}]})), json!([moved()])).await;
+        let moved = || {
+            behavior(
+                json!({"eventId": "card_moved", "eventParams": {"to_phase_id": "1"}}),
+                json!({"actionType": "move_card", "metadata": {"destinationPhaseId": "2"}}),
+            )
+        };
+        let (reply, _) = run(
+            mock().on(
+                "phase",
+                json!({"id": "1", "name": "One", "cards_can_be_moved_to_phases": [{"id": "3", "name": "Three"}]}),
+            ),
+            json!([moved()]),
+        )
+        .await;
         assert!(reply["problems"][0].as_str().unwrap().contains("Three (3)"), "{reply}");
         let (reply, _) = run(mock().error("phase", "Permission denied", "PERMISSION_DENIED"), json!([moved()])).await;
         assert_eq!(reply["valid"], true, "{reply}");
@@ -111,7 +142,12 @@ mod tests {
 
     #[tokio::test]
     async fn what_cannot_be_read_is_a_warning_or_a_failure_but_never_a_problem() {
-        let one = || json!([behavior(json!({"eventId": "x"}), json!({"actionType": "move_card", "metadata": {"destinationPhaseId": "1"}}))]);
+        let one = || {
+            json!([behavior(
+                json!({"eventId": "x"}),
+                json!({"actionType": "move_card", "metadata": {"destinationPhaseId": "1"}})
+            )])
+        };
         let events = Mock::new().error("automationEvents", "no", "").on("pipe", json!({"id": "7", "uuid": "u", "phases": [{"id": "1", "fields": []}], "start_form_fields": [], "childrenRelations": [], "parentsRelations": []}));
         let (reply, _) = run(events, one()).await;
         assert_eq!(reply["valid"], true, "{reply}");
@@ -128,7 +164,9 @@ mod tests {
     #[tokio::test]
     async fn bad_behaviors_are_all_reported_without_a_request() {
         let mock = Mock::new();
-        let reply = mock.reply("validate_ai_agent_behaviors", json!({"pipe_id": 7, "behaviors": [{"eventId": "x"}, {"name": "n"}]})).await;
+        let reply = mock
+            .reply("validate_ai_agent_behaviors", json!({"pipe_id": 7, "behaviors": [{"eventId": "x"}, {"name": "n"}]}))
+            .await;
         assert_eq!(reply["problems"].as_array().unwrap().len(), 2, "{reply}");
         assert!(mock.sent().is_empty());
     }

@@ -120,7 +120,10 @@ mod tests {
             .check()
             .await;
         let input = &sent[0].variables["input"];
-        assert_eq!(input["action_params"], json!({"aiParams": {"value": "Sum %{5}", "fieldIds": ["6"], "skillsIds": []}}));
+        assert_eq!(
+            input["action_params"],
+            json!({"aiParams": {"value": "Sum %{5}", "fieldIds": ["6"], "skillsIds": []}})
+        );
         assert_eq!(input["condition"], rules::default_condition());
     }
 
@@ -130,7 +133,14 @@ mod tests {
         let bad = json!({"name": " ", "event_id": "SCHEDULER", "pipe_id": 7, "prompt": "no token %{}", "field_ids": [], "event_params": {"to_phase_id": 5}, "condition": {"expressions": [1]}});
         let reply = mock.reply("create_ai_automation", bad).await;
         let message = reply["error"]["message"].as_str().unwrap();
-        for part in ["name", "generate_with_ai", "prompt must reference at least one", "field_ids", "event_params.to_phase_id", "condition.expressions.0"] {
+        for part in [
+            "name",
+            "generate_with_ai",
+            "prompt must reference at least one",
+            "field_ids",
+            "event_params.to_phase_id",
+            "condition.expressions.0",
+        ] {
             assert!(message.contains(part), "{part} in {message}");
         }
         assert!(mock.sent().is_empty());

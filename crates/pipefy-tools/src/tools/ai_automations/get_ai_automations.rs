@@ -4,9 +4,7 @@ use serde_json::Value;
 
 use crate::tools::automations::rules::{self, AI_ACTION, PAGE};
 use crate::tools::shared::non_blank;
-use crate::{
-    Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Read, Shape, ToolError, page_size,
-};
+use crate::{Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Read, Shape, ToolError, page_size};
 
 /// Lists AI automations of a pipe. A page counts all its automations, so it may hold none of them and still have more.
 #[derive(Deserialize, JsonSchema)]
@@ -40,8 +38,11 @@ impl Read for GetAiAutomations {
             .ok_or_else(|| explain.missing())?;
         let all = listing.rules.len();
         listing.rules.retain(|rule| rule.get("action_id").and_then(Value::as_str) == Some(AI_ACTION));
-        let message =
-            format!("{} AI automations. Of all automations: {}", listing.rules.len(), rules::listing_message(all, &listing.page));
+        let message = format!(
+            "{} AI automations. Of all automations: {}",
+            listing.rules.len(),
+            rules::listing_message(all, &listing.page)
+        );
         Ok(Outcome::new(Value::Array(listing.rules)).message(message).page(Some(listing.page)))
     }
 }

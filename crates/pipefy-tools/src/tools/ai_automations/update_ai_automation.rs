@@ -94,7 +94,8 @@ impl Write for UpdateAiAutomation {
         let sent = plan.mutations().next()?.operation().variables.get("input")?.clone();
         Some(match rules::read(call, &plan.keep.id).await {
             Ok(Some(rule)) => {
-                let same = ["name", "active"].iter().all(|key| sent.get(*key).is_none_or(|v| rule.get(*key) == Some(v)));
+                let same =
+                    ["name", "active"].iter().all(|key| sent.get(*key).is_none_or(|v| rule.get(*key) == Some(v)));
                 Verification::of(same, "compared name and active where they were given")
             }
             Ok(None) => Verification::of(false, "the automation cannot be found"),
@@ -111,11 +112,12 @@ mod tests {
 
     #[tokio::test]
     async fn it_changes_once() {
-        let sent = WriteRules::new("update_ai_automation", json!({"automation_id": 7, "skills_ids": [], "active": false}))
-            .read("automation", json!({"id": "7", "action_id": "generate_with_ai"}))
-            .write("updateAutomation", json!({"automation": {"id": "7"}, "error_details": []}))
-            .check()
-            .await;
+        let sent =
+            WriteRules::new("update_ai_automation", json!({"automation_id": 7, "skills_ids": [], "active": false}))
+                .read("automation", json!({"id": "7", "action_id": "generate_with_ai"}))
+                .write("updateAutomation", json!({"automation": {"id": "7"}, "error_details": []}))
+                .check()
+                .await;
         assert_eq!(
             sent[0].variables["input"],
             json!({"id": "7", "active": false, "action_params": {"aiParams": {"skillsIds": []}}})
@@ -124,7 +126,11 @@ mod tests {
 
     #[tokio::test]
     async fn nothing_to_change_is_refused() {
-        for arguments in [json!({"automation_id": 7}), json!({"automation_id": 7, "field_ids": []}), json!({"automation_id": 7, "name": " "})] {
+        for arguments in [
+            json!({"automation_id": 7}),
+            json!({"automation_id": 7, "field_ids": []}),
+            json!({"automation_id": 7, "name": " "}),
+        ] {
             let mock = Mock::new();
             assert_eq!(mock.reply("update_ai_automation", arguments).await["success"], false);
             assert!(mock.sent().is_empty());

@@ -49,18 +49,27 @@ impl Read for ValidateAiAutomationPrompt {
         let mut problems = Vec::new();
         let mut warnings = Vec::new();
         let both: BTreeSet<&str> = inputs.iter().copied().filter(|id| outputs.contains(id)).collect();
-        problems.extend(
-            both.iter().map(|id| format!("Field {id} is both read by the prompt and written; pick a different output field.")),
-        );
+        problems
+            .extend(both.iter().map(|id| {
+                format!("Field {id} is both read by the prompt and written; pick a different output field.")
+            }));
         if inputs.is_empty() {
             problems.push("The prompt reads no field; refer to one as %{internal_id}.".to_owned());
         }
         let unknown = |id: &&str| !fields.contains_key(*id);
         problems.extend(
-            inputs.iter().copied().filter(unknown).map(|id| format!("The prompt reads field {id}, which pipe {pipe_id} does not have.")),
+            inputs
+                .iter()
+                .copied()
+                .filter(unknown)
+                .map(|id| format!("The prompt reads field {id}, which pipe {pipe_id} does not have.")),
         );
         problems.extend(
-            outputs.iter().copied().filter(unknown).map(|id| format!("Output field {id} is not a field of pipe {pipe_id}.")),
+            outputs
+                .iter()
+                .copied()
+                .filter(unknown)
+                .map(|id| format!("Output field {id} is not a field of pipe {pipe_id}.")),
         );
         if let Some(event) = event {
             check_event(call, event, &mut problems, &mut warnings).await;
@@ -156,16 +165,23 @@ mod tests {
 
     fn mock(enabled: bool, stats: Value) -> Mock {
         Mock::new()
-            .on("pipe", json!({"organizationId": "1", "preferences": {"aiAgentsEnabled": enabled},
+            .on(
+                "pipe",
+                json!({"organizationId": "1", "preferences": {"aiAgentsEnabled": enabled},
                 "phases": [{"fields": [{"id": "a", "internal_id": "5", "label": "A", "editable": false}]}],
-                "start_form_fields": [{"id": "b", "internal_id": 6, "label": "B"}]}))
+                "start_form_fields": [{"id": "b", "internal_id": 6, "label": "B"}]}),
+            )
             .on("automationEvents", json!([{"id": "card_created"}]))
             .on("organization", json!({"uuid": "u"}))
             .on("aiCreditUsageStats", stats)
     }
 
     async fn run(mock: Mock, prompt: &str, fields: Value, event: Value) -> Value {
-        mock.reply("validate_ai_automation_prompt", json!({"pipe_id": 7, "prompt": prompt, "field_ids": fields, "event_id": event})).await
+        mock.reply(
+            "validate_ai_automation_prompt",
+            json!({"pipe_id": 7, "prompt": prompt, "field_ids": fields, "event_id": event}),
+        )
+        .await
     }
 
     #[tokio::test]
@@ -175,12 +191,21 @@ mod tests {
         assert_eq!(reply["valid"], true);
         assert_eq!(reply["field_map"], json!({"5": "A", "6": "B"}));
         assert!(reply["warnings"][0].as_str().unwrap().contains("read-only"));
-        let reply = run(mock(false, json!({"active": false})), "Sum %{6} %{1} %{slug}", json!(["6", "2"]), json!("nope")).await;
+        let reply =
+            run(mock(false, json!({"active": false})), "Sum %{6} %{1} %{slug}", json!(["6", "2"]), json!("nope")).await;
         let text = reply["problems"].to_string();
-        for part in ["different output field", "field 1", "field 2", "card_created", "AI is not enabled", "AI Automations are disabled"] {
+        for part in [
+            "different output field",
+            "field 1",
+            "field 2",
+            "card_created",
+            "AI is not enabled",
+            "AI Automations are disabled",
+        ] {
             assert!(text.contains(part), "{part} in {text}");
         }
-        let spent = json!({"active": true, "aiAutomation": {"enabled": true}, "limit": 10, "usage": 10, "hasAddon": false});
+        let spent =
+            json!({"active": true, "aiAutomation": {"enabled": true}, "limit": 10, "usage": 10, "hasAddon": false});
         let reply = run(mock(true, spent), "Sum %{6}", json!(["5"]), json!(null)).await;
         assert!(reply["warnings"].to_string().contains("AI credit budget exhausted"));
         let reply = run(Mock::new(), "x", json!([]), json!("0")).await;

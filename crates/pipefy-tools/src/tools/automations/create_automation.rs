@@ -198,13 +198,22 @@ mod tests {
 
     #[tokio::test]
     async fn a_rule_that_cannot_work_is_refused_and_one_that_cannot_be_checked_is_not() {
-        let mut moving = with("extra_input", json!({"event_params": {"to_phase_id": "1"}, "action_params": {"to_phase_id": "2"}}));
+        let mut moving =
+            with("extra_input", json!({"event_params": {"to_phase_id": "1"}, "action_params": {"to_phase_id": "2"}}));
         moving["trigger_id"] = json!("card_moved");
         moving["action_id"] = json!("move_single_card");
-        let mock = Mock::new().on("phase", json!({"id": "1", "name": "Doing", "cards_can_be_moved_to_phases": [{"id": "3", "name": "Done"}]}));
+        let mock = Mock::new().on(
+            "phase",
+            json!({"id": "1", "name": "Doing", "cards_can_be_moved_to_phases": [{"id": "3", "name": "Done"}]}),
+        );
         let reply = mock.reply("create_automation", moving.clone()).await;
         let message = reply["error"]["message"].as_str().unwrap();
-        assert!(message.contains("Doing") && message.contains("Done (3)") && message.contains("get_phase_allowed_move_targets"), "{message}");
+        assert!(
+            message.contains("Doing")
+                && message.contains("Done (3)")
+                && message.contains("get_phase_allowed_move_targets"),
+            "{message}"
+        );
         assert!(mock.writes().is_empty());
         let mock = Mock::new().error("phase", "no", "PERMISSION_DENIED").on("createAutomation", created());
         assert_eq!(mock.reply("create_automation", moving).await["success"], true);
@@ -220,7 +229,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_denial_across_pipes_names_the_memberships() {
-        let mock = Mock::new().error("createAutomation", "Permission denied", "PERMISSION_DENIED").on("pipe", json!({"name": "P", "members": []}));
+        let mock = Mock::new()
+            .error("createAutomation", "Permission denied", "PERMISSION_DENIED")
+            .on("pipe", json!({"name": "P", "members": []}));
         let reply = mock.reply("create_automation", with("action_repo_id", json!("8"))).await;
         let message = reply["error"]["message"].as_str().unwrap();
         assert!(message.contains("invite_members"), "{message}");

@@ -111,9 +111,17 @@ mod tests {
     #[tokio::test]
     async fn every_problem_is_reported_and_nothing_is_sent() {
         let mock = Mock::new();
-        let reply = mock.reply("create_send_task_automation", json!({"pipe_id": 7, "name": "", "event_id": "Scheduler", "task_title": " ", "recipients": "r"})).await;
+        let reply = mock
+            .reply(
+                "create_send_task_automation",
+                json!({"pipe_id": 7, "name": "", "event_id": "Scheduler", "task_title": " ", "recipients": "r"}),
+            )
+            .await;
         let message = reply["error"]["message"].as_str().unwrap();
-        assert!(message.contains("name") && message.contains("task_title") && message.contains("send_a_task"), "{message}");
+        assert!(
+            message.contains("name") && message.contains("task_title") && message.contains("send_a_task"),
+            "{message}"
+        );
         assert!(mock.sent().is_empty());
     }
 }

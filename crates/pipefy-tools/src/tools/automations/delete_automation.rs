@@ -34,7 +34,8 @@ impl Write for DeleteAutomation {
     type Keep = Deleted;
 
     async fn plan(self, call: &Call<'_>) -> Result<Plan<Deleted>, ToolError> {
-        let before = if call.options.dry_run { rules::read(call, &self.automation_id).await.ok().flatten() } else { None };
+        let before =
+            if call.options.dry_run { rules::read(call, &self.automation_id).await.ok().flatten() } else { None };
         Ok(plan(&self.automation_id, "automation", String::new(), before))
     }
 
@@ -78,9 +79,8 @@ fn plan(id: &str, noun: &str, note: String, before: Option<Value>) -> Plan<Delet
         confirmation = confirmation
             .sentence(format!("\u{26a0}\u{fe0f} Deleting {resource} is permanent and cannot be undone.{note}"));
     }
-    let mut plan = Plan::new(Deleted { id: id.to_owned(), note })
-        .then(automations::delete_automation(id))
-        .confirm(confirmation);
+    let mut plan =
+        Plan::new(Deleted { id: id.to_owned(), note }).then(automations::delete_automation(id)).confirm(confirmation);
     plan.before = before;
     plan
 }

@@ -43,7 +43,8 @@ mod tests {
             let reply = Mock::new().on("automation", json!(null)).reply(tool, json!({"automation_id": 7})).await;
             assert_eq!(reply["success"], true);
             assert!(reply.as_object().unwrap().contains_key("data") && reply["data"].is_null());
-            let reply = Mock::new().on("automation", json!({"id": "7"})).reply(tool, json!({"automation_id": "7"})).await;
+            let reply =
+                Mock::new().on("automation", json!({"id": "7"})).reply(tool, json!({"automation_id": "7"})).await;
             assert_eq!(reply["data"]["id"], "7");
             let mock = Mock::new();
             assert_eq!(mock.reply(tool, json!({"automation_id": "-1"})).await["success"], false);
@@ -57,12 +58,49 @@ mod tests {
     fn every_writable_key_is_read() {
         let document = pipefy::documents::automations::GET_AUTOMATION.text().to_owned();
         for key in [
-            "name", "action_id", "event_id", "action_repo_v2", "event_repo", "action_params", "event_params", "condition", "active",
-            "scheduler_frequency", "schedulerCron", "searchFor", "responseSchema", "aiParams", "aiBehaviorParams", "authenticationAddTo",
-            "authenticationKey", "authenticationType", "hasAuthenticationValue", "body", "card_id", "email_template_id", "field_map",
-            "fields_map_order", "headers", "httpMethod", "oauth2ClientData", "slaParams", "strategy", "taskParams", "to_phase_id", "url",
-            "kindOfSla", "fromPhaseId", "inPhaseId", "triggerAutomationId", "triggerFieldIds", "expressions", "expressions_structure",
-            "structure_id", "field_address", "operation", "value",
+            "name",
+            "action_id",
+            "event_id",
+            "action_repo_v2",
+            "event_repo",
+            "action_params",
+            "event_params",
+            "condition",
+            "active",
+            "scheduler_frequency",
+            "schedulerCron",
+            "searchFor",
+            "responseSchema",
+            "aiParams",
+            "aiBehaviorParams",
+            "authenticationAddTo",
+            "authenticationKey",
+            "authenticationType",
+            "hasAuthenticationValue",
+            "body",
+            "card_id",
+            "email_template_id",
+            "field_map",
+            "fields_map_order",
+            "headers",
+            "httpMethod",
+            "oauth2ClientData",
+            "slaParams",
+            "strategy",
+            "taskParams",
+            "to_phase_id",
+            "url",
+            "kindOfSla",
+            "fromPhaseId",
+            "inPhaseId",
+            "triggerAutomationId",
+            "triggerFieldIds",
+            "expressions",
+            "expressions_structure",
+            "structure_id",
+            "field_address",
+            "operation",
+            "value",
         ] {
             let found = document.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == key);
             assert!(found, "{key}");

@@ -24,7 +24,9 @@ impl Read for GetAutomationEventAttributes {
         let value = data.value();
         let rows: Vec<Value> = ATTRIBUTES
             .iter()
-            .filter_map(|(field, id)| Some(row(id, dig(&value, "automationEventAttributes")?.get(*field)?.as_object()?)))
+            .filter_map(|(field, id)| {
+                Some(row(id, dig(&value, "automationEventAttributes")?.get(*field)?.as_object()?))
+            })
             .collect();
         let message = format!("{} attributes.", rows.len());
         Ok(Outcome::new(Value::Array(rows)).message(message))
@@ -36,7 +38,9 @@ fn row(id: &str, attribute: &Map<String, Value>) -> Value {
     row.insert("id".to_owned(), id.into());
     row.insert("value_token".to_owned(), format!("%{{{id}}}").into());
     let text = |keys: &[&str]| keys.iter().find_map(|key| attribute.get(*key).and_then(Value::as_str));
-    for (name, keys) in [("internal_id", &["internalId", "internal_id"][..]), ("label", &["label"]), ("type", &["type"])] {
+    for (name, keys) in
+        [("internal_id", &["internalId", "internal_id"][..]), ("label", &["label"]), ("type", &["type"])]
+    {
         if let Some(text) = text(keys) {
             row.insert(name.to_owned(), text.into());
         }

@@ -93,7 +93,8 @@ impl Read for GetAutomationExecutionMetrics {
         one_of("sort_by", self.sort_by.as_ref(), &["created_at", "name"])?;
         one_of("sort_order", self.sort_order.as_ref(), &["asc", "desc"])?;
         let first = page_size("first", Some(self.first), 50)?;
-        let ids = |list: Option<Vec<CheckedId>>| list.map(|l| l.iter().map(|id| Value::from(id.as_str())).collect::<Value>());
+        let ids =
+            |list: Option<Vec<CheckedId>>| list.map(|l| l.iter().map(|id| Value::from(id.as_str())).collect::<Value>());
         let mut sort = Map::new();
         sort.extend(self.sort_by.map(|by| ("by".to_owned(), by.into())));
         sort.extend(self.sort_order.map(|order| ("order".to_owned(), order.into())));

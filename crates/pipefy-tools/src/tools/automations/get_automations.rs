@@ -4,9 +4,7 @@ use serde_json::Value;
 
 use super::rules::{self, PAGE};
 use crate::tools::shared::non_blank;
-use crate::{
-    Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Read, Shape, ToolError, page_size,
-};
+use crate::{Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Read, Shape, ToolError, page_size};
 
 /// Lists automations of a pipe or an organization, page by page. Give at least one of both ids.
 #[derive(Deserialize, JsonSchema)]
@@ -37,7 +35,9 @@ impl Read for GetAutomations {
             (_, Some(pipe)) => Explain::doing("list automations").about("pipe", pipe),
             (Some(organization), None) => Explain::doing("list automations").about("organization", organization),
             (None, None) => {
-                return Err(ToolError::invalid("Give organization_id or pipe_id: without one there is nothing to list."));
+                return Err(ToolError::invalid(
+                    "Give organization_id or pipe_id: without one there is nothing to list.",
+                ));
             }
         };
         let listing = rules::list(call, organization, pipe, Some(first), after)
@@ -59,10 +59,18 @@ mod tests {
     #[tokio::test]
     async fn one_page_and_all_pages() {
         let page = |id: &str, more: bool| json!({"totalCount": 2, "pageInfo": {"hasNextPage": more, "endCursor": id}, "nodes": [{"id": id}]});
-        let mock = || Mock::new().on("pipe", json!({"organizationId": 1})).on("automations", page("a", true)).on("automations", page("b", false));
+        let mock = || {
+            Mock::new()
+                .on("pipe", json!({"organizationId": 1}))
+                .on("automations", page("a", true))
+                .on("automations", page("b", false))
+        };
         let reply = mock().reply("get_automations", json!({"pipe_id": "7"})).await;
         assert_eq!(reply["data"], json!([{"id": "a"}]));
-        assert_eq!(reply["pagination"], json!({"has_more": true, "end_cursor": "a", "page_size": 50, "total_count": 2}));
+        assert_eq!(
+            reply["pagination"],
+            json!({"has_more": true, "end_cursor": "a", "page_size": 50, "total_count": 2})
+        );
         let reply = mock().reply("get_automations", json!({"pipe_id": "7", "all": true})).await;
         assert_eq!(reply["data"], json!([{"id": "a"}, {"id": "b"}]));
         assert_eq!(reply["complete"], true);
@@ -72,7 +80,10 @@ mod tests {
     async fn nothing_to_list_is_no_empty_list() {
         let mock = Mock::new();
         assert_eq!(mock.reply("get_automations", json!({})).await["error"]["code"], "INVALID_ARGUMENTS");
-        assert_eq!(mock.reply("get_automations", json!({"pipe_id": 7, "first": 51})).await["error"]["details"]["max"], 50);
+        assert_eq!(
+            mock.reply("get_automations", json!({"pipe_id": 7, "first": 51})).await["error"]["details"]["max"],
+            50
+        );
         assert!(mock.sent().is_empty());
         let reply = Mock::new().on("pipe", json!(null)).reply("get_automations", json!({"pipe_id": 7})).await;
         assert_eq!(reply["error"]["code"], "NOT_FOUND");

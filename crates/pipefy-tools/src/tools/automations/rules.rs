@@ -360,7 +360,9 @@ mod tests {
 
     #[test]
     fn conditions_keep_what_is_not_known_and_name_every_problem() {
-        let good = object(json!({"expressions": [{"field_address": "1", "structure_id": 0, "id": null, "new": 1}], "more": null, "other": {"x": null}}));
+        let good = object(
+            json!({"expressions": [{"field_address": "1", "structure_id": 0, "id": null, "new": 1}], "more": null, "other": {"x": null}}),
+        );
         assert_eq!(
             Value::Object(condition(good).unwrap()),
             json!({"expressions": [{"field_address": "1", "structure_id": 0, "new": 1}], "other": {"x": null}})
@@ -388,7 +390,10 @@ mod tests {
             (json!(null), None),
             (json!("no"), Some("no")),
             (json!({"messages": ["a", " ", "b"]}), Some("a; b")),
-            (json!([{"messages": ["not found"], "object_key": "1", "object_name": "Field"}, {"message": "bad"}, 5, {}, "x"]), Some("Field (1): not found; bad; x")),
+            (
+                json!([{"messages": ["not found"], "object_key": "1", "object_name": "Field"}, {"message": "bad"}, 5, {}, "x"]),
+                Some("Field (1): not found; bad; x"),
+            ),
             (json!([{"messages": ["m"], "object_key": "k"}]), Some("k: m")),
         ] {
             assert_eq!(reasons(&details).as_deref(), text, "{details}");

@@ -84,7 +84,9 @@ impl Write for SimulateAutomation {
         let started = act.send(mutation).await.map_err(|e| explain.map(act, e))?.value();
         let id = text_of(dig(&started, "createAutomationSimulation.simulationId")).filter(|id| !id.trim().is_empty());
         let Some(id) = id else {
-            return Err(ToolError::api("Pipefy started a simulation but gave no simulationId, so its result cannot be read."));
+            return Err(ToolError::api(
+                "Pipefy started a simulation but gave no simulationId, so its result cannot be read.",
+            ));
         };
         let mut look = 0;
         let simulation = loop {
@@ -146,6 +148,11 @@ mod tests {
         assert_eq!(reply["simulation_id"], "9");
         assert!(reply["message"].as_str().unwrap().contains("failed"));
         let mock = Mock::new().on("createAutomationSimulation", json!({"simulationId": " "}));
-        assert!(mock.reply("simulate_automation", arguments()).await["error"]["message"].as_str().unwrap().contains("simulationId"));
+        assert!(
+            mock.reply("simulate_automation", arguments()).await["error"]["message"]
+                .as_str()
+                .unwrap()
+                .contains("simulationId")
+        );
     }
 }

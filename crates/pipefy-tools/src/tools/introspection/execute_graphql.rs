@@ -41,9 +41,7 @@ impl Write for ExecuteGraphql {
             "document": digest_of_text(&self.query),
             "variables": digest_or_empty(&variables),
         });
-        let mutation = written
-            .is_mutation()
-            .then(|| Mutation::shared(written.document.clone(), variables.clone()));
+        let mutation = written.is_mutation().then(|| Mutation::shared(written.document.clone(), variables.clone()));
         let descriptor = written.descriptor().unwrap_or_else(|| "GraphQL mutation operation".to_owned());
         let plan = Plan::new(Document { written, variables, include_parsed: self.include_parsed });
         Ok(match mutation {
@@ -75,11 +73,7 @@ impl Write for ExecuteGraphql {
 }
 
 fn digest_or_empty(variables: &Variables) -> Value {
-    if variables.is_empty() {
-        json!({})
-    } else {
-        digest_of(&Value::Object(variables.clone())).into()
-    }
+    if variables.is_empty() { json!({}) } else { digest_of(&Value::Object(variables.clone())).into() }
 }
 
 /// Adds, for a field asked on the wrong root, where it is (`spec/tools-data-portals.md`, `execute_graphql`).
@@ -96,7 +90,8 @@ async fn explain(call: &Call<'_>, error: Error, mutation: bool) -> ToolError {
                 .is_some_and(|fields| fields.iter().any(|f| f.get("name").and_then(Value::as_str) == Some(&field)))
         });
         if found {
-            out.message.push_str(&format!(" Hint: '{field}' exists as a {word}; write `{word} {{ {field} ... }}` instead."));
+            out.message
+                .push_str(&format!(" Hint: '{field}' exists as a {word}; write `{word} {{ {field} ... }}` instead."));
         } else {
             out.message.push_str(" Hint: look the field up with `search_schema` or `introspect_type`.");
         }
@@ -111,7 +106,9 @@ fn misplaced(message: &str) -> Option<(String, String)> {
     let quoted: Vec<&str> = message.split(['\'', '"', '`']).collect();
     match quoted.as_slice() {
         [before, field, between, root, ..]
-            if before.to_lowercase().contains("field") && between.contains("on type") && ["Query", "Mutation"].contains(root) =>
+            if before.to_lowercase().contains("field")
+                && between.contains("on type")
+                && ["Query", "Mutation"].contains(root) =>
         {
             Some(((*field).to_owned(), (*root).to_owned()))
         }

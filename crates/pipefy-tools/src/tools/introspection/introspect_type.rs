@@ -31,16 +31,15 @@ impl Read for IntrospectType {
 
     async fn read(self, call: &Call<'_>) -> Result<Outcome, ToolError> {
         let mut types = Types { call, known: HashMap::new() };
-        let mut found = types
-            .get(&self.type_name)
-            .await
-            .map_err(|e| Explain::doing("read the schema").map(call, e))?
-            .ok_or_else(|| {
-                ToolError::not_found(format!(
-                    "The schema has no type '{}'. Find names with `search_schema`.",
-                    self.type_name
-                ))
-            })?;
+        let mut found =
+            types.get(&self.type_name).await.map_err(|e| Explain::doing("read the schema").map(call, e))?.ok_or_else(
+                || {
+                    ToolError::not_found(format!(
+                        "The schema has no type '{}'. Find names with `search_schema`.",
+                        self.type_name
+                    ))
+                },
+            )?;
         types.resolve(&mut found, self.max_depth.clamp(1, DEEPEST)).await;
         Ok(Outcome::new(found).parsed(self.include_parsed))
     }

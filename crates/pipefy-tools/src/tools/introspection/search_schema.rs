@@ -75,7 +75,8 @@ mod tests {
         let reply = mock.reply("search_schema", json!({"keyword": "label", "include_parsed": true})).await;
         assert_eq!(reply["data"]["types"].as_array().unwrap().len(), 2);
         assert_eq!(reply["data"]["mutations"], json!(["createLabel"]));
-        let reply = mock.reply("search_schema", json!({"keyword": "label", "kind": "ENUM", "include_parsed": true})).await;
+        let reply =
+            mock.reply("search_schema", json!({"keyword": "label", "kind": "ENUM", "include_parsed": true})).await;
         assert_eq!(reply["data"], json!({"types": [{"name": "X", "kind": "ENUM", "description": "has a LABEL"}]}));
     }
 }

@@ -173,7 +173,12 @@ mod tests {
         for (entry, tool, arguments, expected) in [
             (json!({"annotations": {"destructiveHint": true}}), "list", json!({}), Nature::Destructive),
             (json!({"annotations": {"destructiveHint": false}}), "drop_down", json!({}), Nature::Harmless),
-            (json!({"annotations": {"destructiveHint": false}}), "manage", json!({"operation": " DELETE "}), Nature::Destructive),
+            (
+                json!({"annotations": {"destructiveHint": false}}),
+                "manage",
+                json!({"operation": " DELETE "}),
+                Nature::Destructive,
+            ),
             (json!({}), "manage", json!({"operation": "UNDELETE"}), Nature::Harmless),
             (json!({}), "Remove_flow", json!({}), Nature::Destructive),
             (json!({"annotations": {"readOnlyHint": true}}), "list_flows", json!({}), Nature::ReadOnly),

@@ -75,7 +75,9 @@ impl Write for CreateIpaasConnection {
         let display_name = given(self.display_name).unwrap_or_else(|| external_id.clone());
         let pipe_id = self.pipe_id.as_str().to_owned();
         let piece_name = self.piece_name.trim().to_owned();
-        let step = format!("create the {kind} connection '{external_id}' of {piece_name} in the iPaaS workspace of pipe {pipe_id}");
+        let step = format!(
+            "create the {kind} connection '{external_id}' of {piece_name} in the iPaaS workspace of pipe {pipe_id}"
+        );
         Ok(Plan::new(New { pipe_id, external_id, display_name, piece_name, kind, value }).transfer(step))
     }
 
@@ -105,7 +107,9 @@ impl Write for CreateIpaasConnection {
 fn from_consent(oauth: &Map<String, Value>) -> Result<(String, Map<String, Value>), ToolError> {
     let refused = |text: String| Err(ToolError::refused_value(text));
     let Some(completion) = oauth.get("completion").and_then(Value::as_object) else {
-        return refused("oauth.completion must be the object that get_ipaas_connection_auth_url gave, verbatim.".to_owned());
+        return refused(
+            "oauth.completion must be the object that get_ipaas_connection_auth_url gave, verbatim.".to_owned(),
+        );
     };
     let text = |key: &str| completion.get(key).and_then(Value::as_str).filter(|t| !t.trim().is_empty());
     let (kind, client_id, redirect_url) = match (text("type"), text("client_id"), text("redirect_url")) {
@@ -118,7 +122,9 @@ fn from_consent(oauth: &Map<String, Value>) -> Result<(String, Map<String, Value
     };
     let response = oauth.get("authorization_response").and_then(Value::as_str).unwrap_or_default().trim();
     if response.is_empty() {
-        return refused("oauth.authorization_response is empty; paste the URL the user was sent to after consenting.".to_owned());
+        return refused(
+            "oauth.authorization_response is empty; paste the URL the user was sent to after consenting.".to_owned(),
+        );
     }
     let code = if response.contains('?') || response.contains("://") {
         match code_of(response) {
@@ -129,7 +135,12 @@ fn from_consent(oauth: &Map<String, Value>) -> Result<(String, Map<String, Value
         response.to_owned()
     };
     let mut value = Map::new();
-    for (key, text) in [("client_id", client_id), ("code", &code), ("scope", completion.get("scope").and_then(Value::as_str).unwrap_or_default()), ("redirect_url", redirect_url)] {
+    for (key, text) in [
+        ("client_id", client_id),
+        ("code", &code),
+        ("scope", completion.get("scope").and_then(Value::as_str).unwrap_or_default()),
+        ("redirect_url", redirect_url),
+    ] {
         value.insert(key.to_owned(), text.into());
     }
     // The wire calls it a challenge; what it needs is the verifier.
@@ -170,9 +181,11 @@ fn from_value(
 fn resolved(value: &Value, local: Option<&Local>) -> Result<Value, ToolError> {
     match value {
         Value::Object(map) if map.contains_key("$env") => variable(map, local),
-        Value::Object(map) => {
-            map.iter().map(|(key, value)| Ok((key.clone(), resolved(value, local)?))).collect::<Result<_, _>>().map(Value::Object)
-        }
+        Value::Object(map) => map
+            .iter()
+            .map(|(key, value)| Ok((key.clone(), resolved(value, local)?)))
+            .collect::<Result<_, _>>()
+            .map(Value::Object),
         Value::Array(list) => list.iter().map(|v| resolved(v, local)).collect::<Result<_, _>>().map(Value::Array),
         other => Ok(other.clone()),
     }
@@ -219,13 +232,20 @@ mod tests {
             assert_eq!(code_of(text).as_deref(), code, "{text}");
         }
         let completion = json!({"type": "PLATFORM_OAUTH2", "client_id": "c", "redirect_url": "https://x/redirect", "code_verifier": "v"});
-        let (kind, value) = from_consent(&object(json!({"completion": completion, "authorization_response": " bare "}))).unwrap();
+        let (kind, value) =
+            from_consent(&object(json!({"completion": completion, "authorization_response": " bare "}))).unwrap();
         assert_eq!(kind, "PLATFORM_OAUTH2");
-        assert_eq!(Value::Object(value), json!({"client_id": "c", "code": "bare", "scope": "", "redirect_url": "https://x/redirect", "code_challenge": "v"}));
+        assert_eq!(
+            Value::Object(value),
+            json!({"client_id": "c", "code": "bare", "scope": "", "redirect_url": "https://x/redirect", "code_challenge": "v"})
+        );
         for (oauth, part) in [
             (json!({}), "verbatim"),
             (json!({"completion": {"type": "x"}}), "client_id, redirect_url"),
-            (json!({"completion": {"type": "x", "client_id": "c", "redirect_url": "r"}, "authorization_response": null}), "is empty"),
+            (
+                json!({"completion": {"type": "x", "client_id": "c", "redirect_url": "r"}, "authorization_response": null}),
+                "is empty",
+            ),
         ] {
             assert!(from_consent(&object(oauth)).unwrap_err().message.contains(part));
         }

@@ -10,9 +10,7 @@ use super::item::{self, Ids};
 use crate::tools::agents::behaviors::{lax_bool, level};
 use crate::tools::agents::tokens::is_digits;
 use crate::tools::shared::required_text;
-use crate::{
-    Act, Call, Domain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Verification, Write,
-};
+use crate::{Act, Call, Domain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Verification, Write};
 
 /// Creates a knowledge base data lookup: a search in a source pipe's cards.
 #[derive(Deserialize, JsonSchema)]
@@ -299,8 +297,18 @@ mod tests {
             ("conditions", json!([]), "conditions"),
             ("conditions", condition(json!({})), "static condition"),
             ("conditions", condition(json!({"value": "x", "inputName": "n"})), "only apply to AI-filled"),
-            ("conditions", condition(json!({"usingFillWithAi": true, "inputName": "n"})), "inputType, inputDescription"),
-            ("conditions", condition(json!({"usingFillWithAi": true, "inputName": "n", "inputType": "t", "inputDescription": "d", "value": "x"})), "must not set 'value'"),
+            (
+                "conditions",
+                condition(json!({"usingFillWithAi": true, "inputName": "n"})),
+                "inputType, inputDescription",
+            ),
+            (
+                "conditions",
+                condition(
+                    json!({"usingFillWithAi": true, "inputName": "n", "inputType": "t", "inputDescription": "d", "value": "x"}),
+                ),
+                "must not set 'value'",
+            ),
             ("conditions", condition(json!({"value": "x", "other": 1})), "unknown argument 'other'"),
             ("conditions", condition(json!({"value": 5})), "conditions[0]"),
             ("search_query", json!(" "), "search_query"),

@@ -108,7 +108,10 @@ impl Write for CreateAiKnowledgeBaseDocument {
             .await
             .map_err(|e| at("presigned_url", KNOWLEDGE.failure(e)))?;
         let organization = text_of(dig(&data.value(), "pipe.organization.id")).ok_or_else(|| {
-            at("presigned_url", ToolError::not_found(format!("Pipe {pipe} was not found, or its organization cannot be read.")))
+            at(
+                "presigned_url",
+                ToolError::not_found(format!("Pipe {pipe} was not found, or its organization cannot be read.")),
+            )
         })?;
         input.insert("documentUrl".to_owned(), unknown("downloadUrl from createPresignedUrl"));
         let presigned = attachments::create_presigned_url(&organization, &name, Some(PDF), Some(size));
@@ -133,11 +136,15 @@ impl Write for CreateAiKnowledgeBaseDocument {
         if size != document.size || bytes.len() as u64 != size {
             return Err(unread(&document.given, "it changed while it was being read; try again"));
         }
-        let presigned = act.send(presigned).await.map_err(|e| at("presigned_url", KNOWLEDGE.unproven(e, "createPresignedUrl")))?;
+        let presigned =
+            act.send(presigned).await.map_err(|e| at("presigned_url", KNOWLEDGE.unproven(e, "createPresignedUrl")))?;
         let presigned = presigned.value();
         let url = |key: &str| text_of(dig(&presigned, &format!("createPresignedUrl.{key}"))).filter(|u| !u.is_empty());
         let (Some(upload), Some(download)) = (url("url"), url("downloadUrl")) else {
-            return Err(at("presigned_url", ToolError::api("Pipefy gave no place in its storage (url or downloadUrl is missing).")));
+            return Err(at(
+                "presigned_url",
+                ToolError::api("Pipefy gave no place in its storage (url or downloadUrl is missing)."),
+            ));
         };
         let transfer = act.session.transfer();
         transfer.upload(&upload, Some(PDF), size, bytes, &act.budget).await.map_err(not_uploaded)?;
@@ -255,9 +262,10 @@ mod tests {
     }
 
     fn mock(base: &str) -> Mock {
-        Mock::at(base)
-            .on("pipe", json!({"organization": {"id": 9}}))
-            .on("createPresignedUrl", json!({"url": format!("{base}/put?X-Amz-Signature=secret"), "downloadUrl": format!("{base}/get")}))
+        Mock::at(base).on("pipe", json!({"organization": {"id": 9}})).on(
+            "createPresignedUrl",
+            json!({"url": format!("{base}/put?X-Amz-Signature=secret"), "downloadUrl": format!("{base}/get")}),
+        )
     }
 
     #[tokio::test]
@@ -286,7 +294,10 @@ mod tests {
         let base = storage("200 OK").await;
         let denied = mock(&base).error("createAiKnowledgeBaseDocument", "no", "FORBIDDEN");
         let reply = denied.reply("create_ai_knowledge_base_document", arguments(&folder)).await;
-        assert_eq!(reply["error"]["details"], json!({"kind": "permission_denied", "correlation_id": "corr-1", "step": "kb_create"}));
+        assert_eq!(
+            reply["error"]["details"],
+            json!({"kind": "permission_denied", "correlation_id": "corr-1", "step": "kb_create"})
+        );
 
         let none = Mock::new().on("pipe", json!(null));
         let reply = none.reply("create_ai_knowledge_base_document", arguments(&folder)).await;
@@ -306,11 +317,14 @@ mod tests {
 
     #[tokio::test]
     async fn changing_and_deleting_write_once() {
-        let sent = WriteRules::new("update_ai_knowledge_base_document", json!({"pipe_uuid": "u", "document_id": 5, "description": " d "}))
-            .read("aiKnowledgeBaseDocument", json!({"id": "5"}))
-            .write("updateAiKnowledgeBaseDocument", json!({"knowledgeBaseDocument": {"id": "5"}}))
-            .check()
-            .await;
+        let sent = WriteRules::new(
+            "update_ai_knowledge_base_document",
+            json!({"pipe_uuid": "u", "document_id": 5, "description": " d "}),
+        )
+        .read("aiKnowledgeBaseDocument", json!({"id": "5"}))
+        .write("updateAiKnowledgeBaseDocument", json!({"knowledgeBaseDocument": {"id": "5"}}))
+        .check()
+        .await;
         assert_eq!(sent[0].variables["input"], json!({"pipeUuid": "u", "documentId": "5", "description": "d"}));
         WriteRules::new("delete_ai_knowledge_base_document", json!({"pipe_uuid": "u", "document_id": 5}))
             .read("aiKnowledgeBaseDocument", json!({"id": "5"}))

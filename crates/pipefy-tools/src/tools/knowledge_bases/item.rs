@@ -5,9 +5,7 @@ use serde_json::{Map, Value, json};
 
 use crate::tools::classified::{KNOWLEDGE, done};
 use crate::tools::shared::required_text;
-use crate::{
-    Act, Call, Confirmation, Outcome, Plan, ToolError, Verification, dig,
-};
+use crate::{Act, Call, Confirmation, Outcome, Plan, ToolError, Verification, dig};
 
 /// Characters of a text at most.
 const CONTENT: usize = 3_500;
@@ -71,7 +69,9 @@ pub(crate) fn texts(
         let text = required_text(field, text)?;
         let length = text.chars().count();
         if length > limit {
-            return Err(ToolError::invalid(format!("{field} may have {limit} characters at most; this one has {length}.")));
+            return Err(ToolError::invalid(format!(
+                "{field} may have {limit} characters at most; this one has {length}."
+            )));
         }
         input.insert(field.to_owned(), text.into());
     }
@@ -112,8 +112,15 @@ pub(crate) async fn save<K>(
 }
 
 /// The item of an answer.
-pub(crate) fn saved(call: &Call<'_>, answer: &Value, kind: Knowledge, root: &str, verb: &str) -> Result<Outcome, ToolError> {
-    let item = dig(answer, root).and_then(|p| p.get(kind.node())).filter(|i| i.as_object().is_some_and(|i| !i.is_empty()));
+pub(crate) fn saved(
+    call: &Call<'_>,
+    answer: &Value,
+    kind: Knowledge,
+    root: &str,
+    verb: &str,
+) -> Result<Outcome, ToolError> {
+    let item =
+        dig(answer, root).and_then(|p| p.get(kind.node())).filter(|i| i.as_object().is_some_and(|i| !i.is_empty()));
     match item {
         Some(item) => Ok(done(call, json!({ key(kind): item }), format!("The {} was {verb}.", noun(kind)))),
         None => Err(ToolError::api(format!(
@@ -139,11 +146,17 @@ pub(crate) async fn plan_deletion(call: &Call<'_>, kind: Knowledge, ids: Ids) ->
 }
 
 /// Deletes.
-pub(crate) async fn delete(plan: &Plan<Ids>, act: &Act<'_, '_>, kind: Knowledge, tool: &str) -> Result<Outcome, ToolError> {
+pub(crate) async fn delete(
+    plan: &Plan<Ids>,
+    act: &Act<'_, '_>,
+    kind: Knowledge,
+    tool: &str,
+) -> Result<Outcome, ToolError> {
     for mutation in plan.mutations() {
         act.send(mutation).await.map_err(|error| match &error {
             pipefy::Error::Declined { messages, .. } => {
-                let why = if messages.is_empty() { "the API returned success=false".to_owned() } else { messages.join("; ") };
+                let why =
+                    if messages.is_empty() { "the API returned success=false".to_owned() } else { messages.join("; ") };
                 let message = format!("{tool}: nothing was deleted: {why}.");
                 ToolError::from(error).message(message)
             }
@@ -166,7 +179,12 @@ pub(crate) async fn gone(plan: &Plan<Ids>, call: &Call<'_>, kind: Knowledge) -> 
 }
 
 /// Compares what was sent with what can be read.
-pub(crate) async fn read_back(outcome: &Outcome, call: &Call<'_>, kind: Knowledge, pipe_uuid: &str) -> Option<Verification> {
+pub(crate) async fn read_back(
+    outcome: &Outcome,
+    call: &Call<'_>,
+    kind: Knowledge,
+    pipe_uuid: &str,
+) -> Option<Verification> {
     let value = outcome.body.value();
     let written = value.get(key(kind))?;
     let id = crate::tools::shared::text_of(written.get("id"))?;

@@ -8,9 +8,7 @@ use serde_json::Map;
 
 use super::item::{self, Ids};
 use crate::tools::shared::required_text;
-use crate::{
-    Act, Call, Domain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Verification, Write,
-};
+use crate::{Act, Call, Domain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Verification, Write};
 
 /// Creates a knowledge base plain text.
 #[derive(Deserialize, JsonSchema)]
@@ -132,17 +130,24 @@ mod tests {
     #[tokio::test]
     async fn each_writes_once() {
         let node = json!({"knowledgeBasePlainText": {"id": "5", "name": "N"}});
-        let arguments = json!({"pipe_uuid": " u ", "name": " N ", "content": "c", "description": "d", "plain_text_id": 5});
+        let arguments =
+            json!({"pipe_uuid": " u ", "name": " N ", "content": "c", "description": "d", "plain_text_id": 5});
         let sent = WriteRules::new("create_ai_knowledge_base_plain_text", arguments.clone())
             .write("createAiKnowledgeBasePlainText", node.clone())
             .check()
             .await;
-        assert_eq!(sent[0].variables["input"], json!({"pipeUuid": "u", "name": "N", "content": "c", "description": "d"}));
-        let sent = WriteRules::new("update_ai_knowledge_base_plain_text", json!({"pipe_uuid": "u", "plain_text_id": "5", "name": "N"}))
-            .read("aiKnowledgeBasePlainText", json!({"id": "5"}))
-            .write("updateAiKnowledgeBasePlainText", node)
-            .check()
-            .await;
+        assert_eq!(
+            sent[0].variables["input"],
+            json!({"pipeUuid": "u", "name": "N", "content": "c", "description": "d"})
+        );
+        let sent = WriteRules::new(
+            "update_ai_knowledge_base_plain_text",
+            json!({"pipe_uuid": "u", "plain_text_id": "5", "name": "N"}),
+        )
+        .read("aiKnowledgeBasePlainText", json!({"id": "5"}))
+        .write("updateAiKnowledgeBasePlainText", node)
+        .check()
+        .await;
         assert_eq!(sent[0].variables["input"], json!({"pipeUuid": "u", "plainTextId": "5", "name": "N"}));
         WriteRules::new("delete_ai_knowledge_base_plain_text", json!({"pipe_uuid": "u", "plain_text_id": 5}))
             .read("aiKnowledgeBasePlainText", json!({"id": "5"}))
@@ -153,17 +158,25 @@ mod tests {
 
     #[tokio::test]
     async fn limits_count_characters_and_nothing_is_sent_beyond_them() {
-        let arguments = |content: String| json!({"pipe_uuid": "u", "name": "N", "content": content, "description": "d"});
+        let arguments =
+            |content: String| json!({"pipe_uuid": "u", "name": "N", "content": content, "description": "d"});
         let mock = Mock::new().on("createAiKnowledgeBasePlainText", json!({"knowledgeBasePlainText": {"id": "5"}}));
-        assert_eq!(mock.reply("create_ai_knowledge_base_plain_text", arguments("\u{e9}".repeat(3500))).await["success"], true);
+        assert_eq!(
+            mock.reply("create_ai_knowledge_base_plain_text", arguments("\u{e9}".repeat(3500))).await["success"],
+            true
+        );
         let mock = Mock::new();
         let reply = mock.reply("create_ai_knowledge_base_plain_text", arguments("\u{e9}".repeat(3501))).await;
         let message = reply["error"]["message"].as_str().unwrap();
         assert!(message.contains("content") && message.contains("3500") && message.contains("3501"), "{message}");
-        assert_eq!(mock.reply("update_ai_knowledge_base_plain_text", json!({"pipe_uuid": "u", "plain_text_id": 5})).await["success"], false);
+        assert_eq!(
+            mock.reply("update_ai_knowledge_base_plain_text", json!({"pipe_uuid": "u", "plain_text_id": 5})).await["success"],
+            false
+        );
         assert!(mock.sent().is_empty());
         let mock = Mock::new().on("deleteAiKnowledgeBasePlainText", json!({"success": false, "errors": ["in use", 5]}));
-        let reply = mock.confirmed("delete_ai_knowledge_base_plain_text", json!({"pipe_uuid": "u", "plain_text_id": 5})).await;
+        let reply =
+            mock.confirmed("delete_ai_knowledge_base_plain_text", json!({"pipe_uuid": "u", "plain_text_id": 5})).await;
         assert!(reply["error"]["message"].as_str().unwrap().contains("in use"));
     }
 }

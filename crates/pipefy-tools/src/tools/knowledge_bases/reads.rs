@@ -1,7 +1,7 @@
 //! What can be read of knowledge bases.
 
-use pipefy::knowledge_bases::{self, Knowledge};
 use pipefy::Id;
+use pipefy::knowledge_bases::{self, Knowledge};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -117,9 +117,19 @@ mod tests {
     #[tokio::test]
     async fn items_by_id_and_what_is_missing() {
         for (tool, root, id, key) in [
-            ("get_ai_knowledge_base_plain_text", "aiKnowledgeBasePlainText", "plain_text_id", "knowledge_base_plain_text"),
+            (
+                "get_ai_knowledge_base_plain_text",
+                "aiKnowledgeBasePlainText",
+                "plain_text_id",
+                "knowledge_base_plain_text",
+            ),
             ("get_ai_knowledge_base_document", "aiKnowledgeBaseDocument", "document_id", "knowledge_base_document"),
-            ("get_ai_knowledge_base_data_lookup", "aiKnowledgeBaseDataLookup", "data_lookup_id", "knowledge_base_data_lookup"),
+            (
+                "get_ai_knowledge_base_data_lookup",
+                "aiKnowledgeBaseDataLookup",
+                "data_lookup_id",
+                "knowledge_base_data_lookup",
+            ),
         ] {
             let arguments = json!({id: 5, "pipe_uuid": " u "});
             let mock = Mock::new().on(root, json!({"id": "5"}));
@@ -131,9 +141,15 @@ mod tests {
             let reply = Mock::new().error(root, "no", "RECORD_NOT_FOUND").legacy().reply(tool, arguments).await;
             assert_eq!(reply["error"]["details"]["kind"], "not_found");
         }
-        let reply = Mock::new().on("aiKnowledgeBases", json!(null)).reply("get_ai_knowledge_bases", json!({"pipe_uuid": "u"})).await;
+        let reply = Mock::new()
+            .on("aiKnowledgeBases", json!(null))
+            .reply("get_ai_knowledge_bases", json!({"pipe_uuid": "u"}))
+            .await;
         assert_eq!(reply["data"], json!({"knowledge_bases": []}));
-        let reply = Mock::new().on("aiKnowledgeBases", json!([{}])).reply("validate_knowledge_base_access", json!({"pipe_uuid": "u"})).await;
+        let reply = Mock::new()
+            .on("aiKnowledgeBases", json!([{}]))
+            .reply("validate_knowledge_base_access", json!({"pipe_uuid": "u"}))
+            .await;
         assert_eq!(reply["data"]["knowledge_base_count"], 1);
     }
 }

@@ -99,7 +99,9 @@ impl Read for GetAutomationJobsExportCsv {
         let data = call.query(observability::get_automation_jobs_export(id)).await.map_err(|e| explain(call, e, id))?;
         let value = data.value();
         let Some(export) = value.get("automationJobsExport").filter(|e| e.is_object()) else {
-            return Err(ToolError::not_found(format!("Export {id} was not found. Start one with export_automation_jobs.")));
+            return Err(ToolError::not_found(format!(
+                "Export {id} was not found. Start one with export_automation_jobs."
+            )));
         };
         let status = text_of(export.get("status")).unwrap_or_default();
         if status != "finished" {
@@ -170,7 +172,10 @@ mod tests {
     #[tokio::test]
     async fn an_export_is_started_once() {
         let sent = WriteRules::new("export_automation_jobs", json!({"organization_id": 1, "period": "last_month"}))
-            .write("createAutomationJobsExport", json!({"automationJobsExport": {"id": "5", "status": "created", "fileUrl": null}}))
+            .write(
+                "createAutomationJobsExport",
+                json!({"automationJobsExport": {"id": "5", "status": "created", "fileUrl": null}}),
+            )
             .check()
             .await;
         assert_eq!(sent[0].variables["input"], json!({"organizationId": "1", "filter": "last_month"}));
@@ -186,7 +191,11 @@ mod tests {
         assert!(run(json!(null)).await.contains("not found"));
         assert!(run(json!({"status": "processing"})).await.contains("processing"));
         assert!(run(json!({"status": "finished", "fileUrl": null})).await.contains("fileUrl"));
-        for url in ["https://evil.example.com/a?sig=secret", "http://files.pipefy.com/a?sig=secret", "https://files.pipefy.com.evil.example/a?sig=secret"] {
+        for url in [
+            "https://evil.example.com/a?sig=secret",
+            "http://files.pipefy.com/a?sig=secret",
+            "https://files.pipefy.com.evil.example/a?sig=secret",
+        ] {
             let message = run(json!({"status": "finished", "fileUrl": url})).await;
             assert!(message.contains("not an allowed Pipefy https URL") && !message.contains("secret"), "{message}");
         }

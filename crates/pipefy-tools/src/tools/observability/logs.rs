@@ -127,7 +127,8 @@ impl Read for GetAiAgentLogDetails {
             Err(error) => {
                 let text = error.to_string().to_lowercase();
                 // Pipefy names the record it looked for inside, which helps nobody outside.
-                let inside = text.contains("automationaction") && ["couldn't find", "not find"].iter().any(|m| text.contains(m));
+                let inside =
+                    text.contains("automationaction") && ["couldn't find", "not find"].iter().any(|m| text.contains(m));
                 let failure = explain.map(call, error);
                 Err(if inside {
                     failure.message(format!("AI agent log not found (UUID: {uuid}). Find it with `get_ai_agent_logs`."))
@@ -177,7 +178,8 @@ impl Read for GetAutomationLogsByRepo {
             }
             // Pipefy refuses to list the logs of a pipe that has no rules.
             Err(error) if !error.graphql_errors().is_empty() && has_no_rules(call, id).await => {
-                let none = json!({ "nodes": [], "pageInfo": { "hasNextPage": false, "endCursor": null }, "totalCount": 0 });
+                let none =
+                    json!({ "nodes": [], "pageInfo": { "hasNextPage": false, "endCursor": null }, "totalCount": 0 });
                 Ok(Outcome::new(json!({ "automationLogsByRepo": none })).message(NO_RULES))
             }
             Err(error) => Err(Explain::doing("load the logs of automations").about("pipe", id).map(call, error)),
@@ -230,7 +232,8 @@ mod tests {
     #[tokio::test]
     async fn an_internal_name_is_not_passed_on() {
         let mock = Mock::new().error("aiAgentLogDetails", "Couldn't find AutomationAction with id 5", "");
-        let message = mock.reply("get_ai_agent_log_details", json!({"log_uuid": "u"})).await["error"]["message"].to_string();
+        let message =
+            mock.reply("get_ai_agent_log_details", json!({"log_uuid": "u"})).await["error"]["message"].to_string();
         assert!(message.contains("AI agent log not found") && !message.contains("AutomationAction"));
     }
 }

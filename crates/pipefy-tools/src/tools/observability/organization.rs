@@ -21,13 +21,10 @@ pub(crate) async fn uuid_of(call: &Call<'_>, given: &str) -> Result<String, Tool
         )));
     }
     let explain = Explain::doing("look the organization up").about("organization", given);
-    let data = call
-        .query(organizations::resolve_organization_uuid(given))
-        .await
-        .map_err(|e| explain.map(call, e))?;
-    text_of(dig(&data.value(), "organization.uuid"))
-        .filter(|uuid| !uuid.is_empty())
-        .ok_or_else(|| ToolError::not_found(format!("Organization not found (ID: {given}). Find it with list_organizations.")))
+    let data = call.query(organizations::resolve_organization_uuid(given)).await.map_err(|e| explain.map(call, e))?;
+    text_of(dig(&data.value(), "organization.uuid")).filter(|uuid| !uuid.is_empty()).ok_or_else(|| {
+        ToolError::not_found(format!("Organization not found (ID: {given}). Find it with list_organizations."))
+    })
 }
 
 /// Checks the period of a dashboard or export.

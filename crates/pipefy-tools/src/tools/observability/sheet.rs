@@ -27,14 +27,16 @@ pub(crate) struct Table {
 /// The file is no workbook, or too large unpacked; in words.
 pub(crate) fn to_csv(file: Bytes, limit: usize) -> Result<Table, String> {
     bounded(&file)?;
-    let mut book: Xlsx<_> = Xlsx::new(Cursor::new(file)).map_err(|error| format!("it is no xlsx workbook ({error})"))?;
+    let mut book: Xlsx<_> =
+        Xlsx::new(Cursor::new(file)).map_err(|error| format!("it is no xlsx workbook ({error})"))?;
     let first = book.sheets_metadata().iter().find(|sheet| sheet.typ == SheetType::WorkSheet);
     let name = first.map(|sheet| sheet.name.clone()).ok_or("it has no worksheet")?;
     let mut width = 0;
     let mut height = 0;
     let mut kept: Vec<(u32, u32, String)> = Vec::new();
     let mut characters = 0;
-    let mut cells = book.worksheet_cells_reader(&name).map_err(|error| format!("its first sheet is damaged ({error})"))?;
+    let mut cells =
+        book.worksheet_cells_reader(&name).map_err(|error| format!("its first sheet is damaged ({error})"))?;
     while let Some(cell) = cells.next_cell().map_err(|error| format!("its first sheet is damaged ({error})"))? {
         let (row, column) = cell.get_position();
         width = width.max(column + 1);
@@ -199,7 +201,10 @@ mod tests {
     #[test]
     fn output_is_cut_at_the_limit() {
         let table = to_csv(workbook(ROWS), 27).unwrap();
-        assert_eq!(table.csv, "name,\"a \"\"b\"\", c\",x\r\n,,\r\n5,\r\n# [truncated: raise max_output_chars for more]\r\n");
+        assert_eq!(
+            table.csv,
+            "name,\"a \"\"b\"\", c\",x\r\n,,\r\n5,\r\n# [truncated: raise max_output_chars for more]\r\n"
+        );
         assert_eq!((table.rows, table.truncated), (2, true));
     }
 

@@ -105,7 +105,8 @@ impl Read for GetAutomationsUsage {
         what.filters = self.filters.as_ref();
         what.search = self.search.as_deref();
         what.sort = self.sort.as_ref();
-        usage(call, &self.organization_uuid, what, observability::get_automations_usage, "Automation usage loaded.").await
+        usage(call, &self.organization_uuid, what, observability::get_automations_usage, "Automation usage loaded.")
+            .await
     }
 }
 
@@ -123,10 +124,8 @@ impl Read for GetAiCreditUsage {
         let given = self.organization_uuid.as_str();
         let uuid = uuid_of(call, given).await?;
         let explain = Explain::doing("load the AI credits").about("organization", given);
-        let data = call
-            .query(observability::get_ai_credit_usage(&uuid, period))
-            .await
-            .map_err(|e| explain.map(call, e))?;
+        let data =
+            call.query(observability::get_ai_credit_usage(&uuid, period)).await.map_err(|e| explain.map(call, e))?;
         Ok(Outcome::new(data).message("AI credit usage loaded."))
     }
 }
@@ -166,10 +165,17 @@ mod tests {
         let mock = Mock::new();
         let mut blank = arguments(json!(UUID));
         blank["filter_date_to"] = json!(" ");
-        assert!(mock.reply("get_agents_usage", blank).await["error"]["message"].as_str().unwrap().contains("filter_date_to"));
+        assert!(
+            mock.reply("get_agents_usage", blank).await["error"]["message"]
+                .as_str()
+                .unwrap()
+                .contains("filter_date_to")
+        );
         let mut unknown = arguments(json!(UUID));
         unknown["period"] = json!("today");
-        assert!(mock.reply("get_ai_credit_usage", unknown).await["error"]["message"].as_str().unwrap().contains("period"));
+        assert!(
+            mock.reply("get_ai_credit_usage", unknown).await["error"]["message"].as_str().unwrap().contains("period")
+        );
         assert!(mock.sent().is_empty());
     }
 }

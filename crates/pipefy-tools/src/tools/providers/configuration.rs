@@ -105,10 +105,7 @@ impl Write for UpdateLlmProvider {
     const OP: Op = Op::write("update_llm_provider", Domain::Intelligence, Shape::EnvelopeOrFlat)
         .personas(&[Persona::Admin])
         .local_only()
-        .touches(&[
-            IdArg::new("provider_id", IdKind::Provider),
-            IdArg::new("organization_uuid", IdKind::Organization),
-        ]);
+        .touches(&[IdArg::new("provider_id", IdKind::Provider), IdArg::new("organization_uuid", IdKind::Organization)]);
     type Keep = Configuration;
 
     async fn plan(self, call: &Call<'_>) -> Result<Plan<Configuration>, ToolError> {
@@ -151,7 +148,8 @@ mod tests {
     #[tokio::test]
     async fn the_file_is_sent_once_and_never_shown() {
         let file = file(r#"{"provider":"open-ai","apiKey":"canary"}"#);
-        for (tool, root) in [("create_llm_provider", "createLlmProvider"), ("update_llm_provider", "updateLlmProvider")] {
+        for (tool, root) in [("create_llm_provider", "createLlmProvider"), ("update_llm_provider", "updateLlmProvider")]
+        {
             let sent = WriteRules::new(tool, arguments(file.path()))
                 .write(root, json!({"llmProvider": {"id": "1"}}))
                 .check()
@@ -170,12 +168,19 @@ mod tests {
 
     #[tokio::test]
     async fn a_bad_file_is_named_and_its_contents_are_not() {
-        for (text, part) in [("", "line"), ("[\"canary\"]", "non-empty JSON object"), ("{}", "non-empty"), ("{\"canary\": }", "column")] {
+        for (text, part) in
+            [("", "line"), ("[\"canary\"]", "non-empty JSON object"), ("{}", "non-empty"), ("{\"canary\": }", "column")]
+        {
             let file = file(text);
             let mock = Mock::new();
             let reply = mock.reply("create_llm_provider", arguments(file.path())).await;
             let message = reply["error"]["message"].as_str().unwrap();
-            assert!(message.contains(part) && message.contains(&*file.path().to_string_lossy()) && !message.contains("canary"), "{message}");
+            assert!(
+                message.contains(part)
+                    && message.contains(&*file.path().to_string_lossy())
+                    && !message.contains("canary"),
+                "{message}"
+            );
             assert!(mock.sent().is_empty());
         }
         for path in ["/nonexistent/x.json", "~nobody/x.json", " "] {
@@ -183,6 +188,11 @@ mod tests {
             assert_eq!(mock.reply("create_llm_provider", arguments(path.as_ref())).await["success"], false);
         }
         let huge = file(&" ".repeat(262_145));
-        assert!(Mock::new().reply("create_llm_provider", arguments(huge.path())).await["error"]["message"].as_str().unwrap().contains("262144"));
+        assert!(
+            Mock::new().reply("create_llm_provider", arguments(huge.path())).await["error"]["message"]
+                .as_str()
+                .unwrap()
+                .contains("262144")
+        );
     }
 }

@@ -7,9 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::tools::classified::{PROVIDERS, Probe, done};
 use crate::tools::shared::{list_at, required_text, text_of};
-use crate::{
-    Call, CheckedId, Domain, IdArg, IdKind, Op, Outcome, Page, Persona, Read, Shape, ToolError, page_size,
-};
+use crate::{Call, CheckedId, Domain, IdArg, IdKind, Op, Outcome, Page, Persona, Read, Shape, ToolError, page_size};
 
 /// Lists LLM providers of an organization: its own (byom) and Pipefy's. Their ids go into behaviors. Secrets are redacted.
 #[derive(Deserialize, JsonSchema)]
@@ -27,7 +25,7 @@ pub(crate) struct GetLlmProviders {
 /// Lists the model names of a vendor.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct GetAvailableAiModels {
-    /// Snake case, e.g. open_ai, amazon_bedrock.
+    /// openai, azure_openai, amazon_bedrock, google_vertex_ai, oracle_oci, anthropic or custom.
     provider_name: String,
 }
 
@@ -104,8 +102,11 @@ impl Read for GetLlmProviders {
 }
 
 impl Read for GetAvailableAiModels {
-    const OP: Op = Op::read("get_available_ai_models", Domain::Intelligence, Shape::EnvelopeOrFlat)
-        .personas(&[Persona::Admin, Persona::Auditor, Persona::Builder]);
+    const OP: Op = Op::read("get_available_ai_models", Domain::Intelligence, Shape::EnvelopeOrFlat).personas(&[
+        Persona::Admin,
+        Persona::Auditor,
+        Persona::Builder,
+    ]);
 
     async fn read(self, call: &Call<'_>) -> Result<Outcome, ToolError> {
         let vendor = required_text("provider_name", &self.provider_name)?;
@@ -122,15 +123,15 @@ impl Read for GetAvailableAiModels {
 }
 
 impl Read for GetDefaultLlmProvider {
-    const OP: Op =
-        Op::read("get_default_llm_provider", Domain::Intelligence, Shape::EnvelopeOrFlat).personas(PERSONAS);
+    const OP: Op = Op::read("get_default_llm_provider", Domain::Intelligence, Shape::EnvelopeOrFlat).personas(PERSONAS);
 
     async fn read(self, call: &Call<'_>) -> Result<Outcome, ToolError> {
         let kind = required_text("owner_type", &self.owner_type)?;
         let query = providers::get_default_llm_provider(kind, self.owner_id.as_str());
         let value = call.query(query).await.map_err(|e| PROVIDERS.failure(e))?.value();
         let provider = value.get("defaultLlmProvider").filter(|p| p.is_object()).cloned();
-        let message = if provider.is_some() { "Default LLM provider loaded." } else { "There is no default LLM provider." };
+        let message =
+            if provider.is_some() { "Default LLM provider loaded." } else { "There is no default LLM provider." };
         Ok(done(call, json!({ "provider": provider.unwrap_or_else(|| json!({})) }), message))
     }
 }
@@ -228,7 +229,8 @@ mod tests {
         let partial = json!({"data": {"allLlmProvidersByOrganization": page()}, "errors": [{"message": "no", "extensions": {"code": "FORBIDDEN"}}]});
         let reply = Mock::new().body("allLlmProvidersByOrganization", partial).reply(tool, arguments.clone()).await;
         assert_eq!(reply["data"]["problem"]["kind"], "permission_denied");
-        let reply = Mock::new().error("allLlmProvidersByOrganization", "no", "FORBIDDEN").reply(tool, arguments.clone()).await;
+        let reply =
+            Mock::new().error("allLlmProvidersByOrganization", "no", "FORBIDDEN").reply(tool, arguments.clone()).await;
         assert_eq!(reply["error"]["details"], json!({"kind": "permission_denied", "correlation_id": "corr-1"}));
         let reply = Mock::new().on("allLlmProvidersByOrganization", json!(null)).reply(tool, arguments).await;
         assert_eq!(reply["error"]["details"]["kind"], "runtime");

@@ -86,10 +86,7 @@ async fn send<K>(plan: &Plan<K>, act: &Act<'_, '_>, name: &str) -> Result<Value,
 impl Write for DeleteLlmProvider {
     const OP: Op = Op::destructive("delete_llm_provider", Domain::Intelligence, Shape::EnvelopeOrFlat)
         .personas(ADMIN)
-        .touches(&[
-            IdArg::new("provider_id", IdKind::Provider),
-            IdArg::new("organization_uuid", IdKind::Organization),
-        ]);
+        .touches(&[IdArg::new("provider_id", IdKind::Provider), IdArg::new("organization_uuid", IdKind::Organization)]);
     type Keep = (String, String);
 
     async fn plan(self, _: &Call<'_>) -> Result<Plan<Self::Keep>, ToolError> {
@@ -114,7 +111,8 @@ impl Write for DeleteLlmProvider {
         let query = providers::get_llm_provider_dependencies(id, organization, Some(50), None);
         let value = call.query(query).await.ok()?.value();
         let total = dig(&value, "providerDependencies.totalCount").and_then(Value::as_u64);
-        let total = total.or_else(|| Some(list_at(&value, "providerDependencies.edges").len() as u64)).filter(|n| *n > 0)?;
+        let total =
+            total.or_else(|| Some(list_at(&value, "providerDependencies.edges").len() as u64)).filter(|n| *n > 0)?;
         let mut dependents = Map::new();
         dependents.insert("owners_using_it".to_owned(), total.into());
         Some(dependents)
@@ -141,9 +139,8 @@ impl Write for SetLlmProviderActiveStatus {
 }
 
 impl Write for SetDefaultLlmProvider {
-    const OP: Op = Op::write("set_default_llm_provider", Domain::Intelligence, Shape::EnvelopeOrFlat)
-        .personas(ADMIN)
-        .touches(&[
+    const OP: Op =
+        Op::write("set_default_llm_provider", Domain::Intelligence, Shape::EnvelopeOrFlat).personas(ADMIN).touches(&[
             IdArg::new("organization_id", IdKind::Organization),
             IdArg::new("provider_id", IdKind::Provider),
             IdArg::new("system_provider_id", IdKind::Provider),
@@ -203,11 +200,17 @@ mod tests {
             .write("setLlmProviderActiveStatus", json!({"success": true}))
             .check()
             .await;
-        let sent = WriteRules::new("set_default_llm_provider", json!({"organization_id": "1", "provider_id": " ", "system_provider_id": 3}))
-            .write("setActiveLlmProvider", json!({"activeLlmProvider": {"id": "9"}}))
-            .check()
-            .await;
-        assert_eq!(sent[0].variables["input"], json!({"ownerId": "1", "ownerType": "organization", "systemProviderId": "3"}));
+        let sent = WriteRules::new(
+            "set_default_llm_provider",
+            json!({"organization_id": "1", "provider_id": " ", "system_provider_id": 3}),
+        )
+        .write("setActiveLlmProvider", json!({"activeLlmProvider": {"id": "9"}}))
+        .check()
+        .await;
+        assert_eq!(
+            sent[0].variables["input"],
+            json!({"ownerId": "1", "ownerType": "organization", "systemProviderId": "3"})
+        );
         WriteRules::new("reset_default_llm_provider", json!({"organization_id": 1}))
             .write("resetLlmProviderOwner", json!({"success": true}))
             .check()
@@ -222,6 +225,11 @@ mod tests {
         assert_eq!(mock.reply("delete_llm_provider", again).await["requires_confirmation"], true);
         assert!(mock.writes().is_empty());
         let both = json!({"organization_id": "1", "provider_id": "2", "system_provider_id": "3"});
-        assert!(mock.reply("set_default_llm_provider", both).await["error"]["message"].as_str().unwrap().contains("exactly one"));
+        assert!(
+            mock.reply("set_default_llm_provider", both).await["error"]["message"]
+                .as_str()
+                .unwrap()
+                .contains("exactly one")
+        );
     }
 }
