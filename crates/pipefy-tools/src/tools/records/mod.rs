@@ -1,5 +1,7 @@
 //! Records of database tables.
 
+mod create_table_record;
+mod delete_table_record;
 mod find_records;
 mod get_table_record;
 mod get_table_records;
@@ -19,8 +21,10 @@ pub(crate) const ROWS: &[Row] = &[
     Row::read::<get_table_records::GetTableRecords>(),
     Row::read::<get_table_record::GetTableRecord>(),
     Row::read::<find_records::FindRecords>(),
+    Row::write::<create_table_record::CreateTableRecord>(),
     Row::write::<update_table_record::UpdateTableRecord>(),
     Row::write::<set_table_record_field_value::SetTableRecordFieldValue>(),
+    Row::write::<delete_table_record::DeleteTableRecord>(),
 ];
 
 /// A cursor argument: trimmed, and not blank when given.
@@ -49,3 +53,6 @@ fn page_of_records(call: &Call<'_>, data: Data, root: &str, page_size: i64, mess
     };
     Outcome::new(data).message(message).extra("pagination", block)
 }
+
+#[cfg(test)]
+mod tests;

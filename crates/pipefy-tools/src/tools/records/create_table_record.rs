@@ -1,0 +1,82 @@
+use pipefy::tables;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::update_table_record::before;
+use crate::tools::shared::{extra_keys, extra_object, send, text_of, unpacked};
+use crate::{
+    Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Plan, Shape, ToolError, Verification, Write, dig,
+};
+
+/// Adds a record to a database table.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct CreateTableRecord {
+    table_id: CheckedId,
+    /// {field_id: value} or [{field_id, field_value}]; ids as in get_table.
+    fields: Value,
+    #[serde(default)]
+    title: Option<String>,
+    /// Further keys of CreateTableRecordInput, e.g. due_date, label_ids, assignee_ids.
+    #[serde(default)]
+    extra_input: Option<Value>,
+}
+
+impl Write for CreateTableRecord {
+    const OP: Op = Op::write("create_table_record", Domain::Database, Shape::Result)
+        .debug()
+        .touches(&[IdArg::new("table_id", IdKind::Table)]);
+    type Keep = String;
+
+    async fn plan(self, _: &Call<'_>) -> Result<Plan<String>, ToolError> {
+        let attributes = attributes(unpacked(self.fields))?;
+        // What arguments of their own stand for is not taken from here: the explicit argument wins.
+        let mut input = extra_keys(extra_object(self.extra_input)?, &["table_id", "fields", "fields_attributes"]);
+        let table_id = self.table_id.to_string();
+        input.insert("table_id".to_owned(), table_id.as_str().into());
+        input.insert("fields_attributes".to_owned(), attributes.into());
+        if let Some(title) = self.title {
+            input.insert("title".to_owned(), title.into());
+        }
+        Ok(Plan::new(table_id).then(tables::create_table_record(input)))
+    }
+
+    async fn act(plan: &Plan<String>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
+        let explain = Explain::doing("create table record").about("table", &plan.keep);
+        let data = send(plan, act).await.map_err(|e| explain.map(act, e))?;
+        Ok(Outcome::new(data).message("Record created."))
+    }
+
+    async fn verify(_: &Plan<String>, outcome: &Outcome, call: &Call<'_>) -> Option<Verification> {
+        let id = text_of(dig(&outcome.body.value(), "createTableRecord.table_record.id"))?;
+        Some(match before(call, &id).await {
+            Some(record) if dig(&record, "table_record.id").is_some() => Verification::of(true, "read the record"),
+            _ => Verification::unknown("the record could not be read back"),
+        })
+    }
+}
+
+/// `fields_attributes`; values count as written by an assistant unless an entry says otherwise.
+fn attributes(fields: Value) -> Result<Vec<Value>, ToolError> {
+    const SHAPE: &str = "`fields` must be {field_id: value} or a list of {field_id, field_value}, and not empty.";
+    match fields {
+        Value::Object(map) if !map.is_empty() => Ok(map
+            .into_iter()
+            .map(|(id, value)| json!({ "field_id": id, "field_value": value, "generated_by_ai": true }))
+            .collect()),
+        Value::Array(list) if !list.is_empty() => {
+            list.into_iter().enumerate().map(|(index, item)| entry(item, index)).collect()
+        }
+        _ => Err(ToolError::invalid(SHAPE)),
+    }
+}
+
+fn entry(item: Value, index: usize) -> Result<Value, ToolError> {
+    match item {
+        Value::Object(mut entry) if entry.contains_key("field_id") && entry.contains_key("field_value") => {
+            entry.entry("generated_by_ai").or_insert(Value::Bool(true));
+            Ok(Value::Object(entry))
+        }
+        _ => Err(ToolError::invalid(format!("`fields` at index {index} needs the keys field_id and field_value."))),
+    }
+}

@@ -1,0 +1,100 @@
+use pipefy::tables;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::table;
+use crate::tools::shared::{extra_keys, extra_object, list_at, non_blank, send, text_of};
+use crate::{
+    Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Plan, Shape, ToolError, Verification, Write,
+};
+
+/// Changes a field of a database table. Pipefy needs table_id as well.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct UpdateTableField {
+    /// See get_table.
+    field_id: CheckedId,
+    #[serde(default)]
+    table_id: Option<CheckedId>,
+    #[serde(default)]
+    label: Option<String>,
+    #[serde(default)]
+    description: Option<String>,
+    #[serde(default)]
+    required: Option<bool>,
+    #[serde(default)]
+    #[schemars(schema_with = "options")]
+    options: Option<Value>,
+    /// Further keys of UpdateTableFieldInput; the arguments above win.
+    #[serde(default)]
+    extra_input: Option<Value>,
+}
+
+fn options(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "anyOf": [{ "type": "array" }, { "type": "object" }, { "type": "null" }] })
+}
+
+pub(crate) struct Keep {
+    field_id: String,
+    table_id: String,
+    label: Option<String>,
+}
+
+impl Write for UpdateTableField {
+    const OP: Op = Op::write("update_table_field", Domain::Database, Shape::Result)
+        .debug()
+        .touches(&[IdArg::new("field_id", IdKind::TableField), IdArg::new("table_id", IdKind::Table)]);
+    type Keep = Keep;
+
+    async fn plan(self, call: &Call<'_>) -> Result<Plan<Keep>, ToolError> {
+        let mut input = extra_keys(extra_object(self.extra_input)?, &["id"]);
+        let inner = input.remove("table_id").or_else(|| input.remove("tableId"));
+        let explicit = [
+            ("label", self.label.clone().map(Value::from)),
+            ("description", self.description.map(Value::from)),
+            ("required", self.required.map(Value::from)),
+            ("options", self.options),
+        ];
+        for (key, value) in explicit {
+            if let Some(value) = value.filter(|value| !value.is_null()) {
+                input.insert(key.to_owned(), value);
+            }
+        }
+        let given = self.table_id.map(|id| id.to_string()).or_else(|| text_of(inner.as_ref()));
+        let Some(table_id) = non_blank(given.as_deref()).map(str::to_owned) else {
+            return Err(ToolError::invalid(if input.is_empty() {
+                "Give `table_id` and at least one attribute to change."
+            } else {
+                "table_id is required, as an argument or in `extra_input`."
+            }));
+        };
+        let field_id = self.field_id.to_string();
+        input.insert("id".to_owned(), field_id.as_str().into());
+        input.insert("table_id".to_owned(), table_id.as_str().into());
+        let before = if call.options.dry_run { field(call, &table_id, &field_id).await } else { None };
+        let keep = Keep { field_id, table_id, label: self.label };
+        let mut plan = Plan::new(keep).then(tables::update_table_field(input));
+        plan.before = before.map(|field| json!({ "table_field": field }));
+        Ok(plan)
+    }
+
+    async fn act(plan: &Plan<Keep>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
+        let explain = Explain::doing("update table field").about("table_field", &plan.keep.field_id);
+        let data = send(plan, act).await.map_err(|e| explain.map(act, e))?;
+        Ok(Outcome::new(data).message("Table field updated."))
+    }
+
+    async fn verify(plan: &Plan<Keep>, _: &Outcome, call: &Call<'_>) -> Option<Verification> {
+        let asked = plan.keep.label.as_deref()?;
+        let field = field(call, &plan.keep.table_id, &plan.keep.field_id).await;
+        Some(match field.as_ref().and_then(|field| text_of(field.get("label"))) {
+            Some(label) => Verification::of(label.trim() == asked.trim(), "compared the label"),
+            None => Verification::unknown("the field could not be found in its table"),
+        })
+    }
+}
+
+async fn field(call: &Call<'_>, table_id: &str, field_id: &str) -> Option<Value> {
+    let table = table(call, table_id).await?;
+    list_at(&table, "table_fields").iter().find(|f| text_of(f.get("id")).as_deref() == Some(field_id)).cloned()
+}
