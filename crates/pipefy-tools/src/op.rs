@@ -174,6 +174,8 @@ pub enum Shape {
     Flat,
     /// `{success, message?, result: data}`.
     Result,
+    /// As [`Self::Envelope`]; with the unified envelope off, as [`Self::Result`].
+    EnvelopeOrResult,
     /// `{success, result: <data as indented JSON text>, data?}`; `data` only when the call asked for parsed output.
     Text,
 }

@@ -95,7 +95,7 @@ fn dress(shape: Shape, unified: bool, outcome: Outcome) -> Payload {
             out.extend(extra);
             return Payload::Value(out.into());
         }
-        Shape::Result => {
+        Shape::Result | Shape::EnvelopeOrResult if shape == Shape::Result || !unified => {
             out.extend(message.map(|m| ("message".to_owned(), m.into())));
             out.insert("result".to_owned(), body.into_value());
         }

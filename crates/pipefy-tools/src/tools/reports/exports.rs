@@ -1,0 +1,153 @@
+use pipefy::{documents, reports};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::filter;
+use crate::tools::shared::{given, send};
+use crate::{
+    Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Plan, Read, Shape, ToolError, Write,
+};
+
+/// Reads the state of a pipe report's export: processing, then done with fileURL, or failed.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct GetPipeReportExport {
+    export_id: CheckedId,
+}
+
+impl Read for GetPipeReportExport {
+    const OP: Op = Op::read("get_pipe_report_export", Domain::Analytics, Shape::Envelope)
+        .personas(&[Persona::Auditor, Persona::Manager])
+        .debug()
+        .touches(&[IdArg::new("export_id", IdKind::Other)])
+        .selects(&documents::reports::GET_PIPE_REPORT_EXPORT, "pipeReportExport");
+
+    async fn read(self, call: &Call<'_>) -> Result<Outcome, ToolError> {
+        let data = call
+            .query(reports::get_pipe_report_export(&self.export_id))
+            .await
+            .map_err(|e| Explain::doing("load export").about("pipe_report", &self.export_id).map(call, e))?;
+        Ok(Outcome::new(data).message("Export loaded."))
+    }
+}
+
+/// Reads the state of an organization report's export: processing, then done with fileURL, or failed.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct GetOrganizationReportExport {
+    export_id: CheckedId,
+}
+
+impl Read for GetOrganizationReportExport {
+    const OP: Op = Op::read("get_organization_report_export", Domain::Analytics, Shape::Envelope)
+        .personas(&[Persona::Admin, Persona::Auditor, Persona::Manager])
+        .debug()
+        .touches(&[IdArg::new("export_id", IdKind::Other)])
+        .selects(&documents::reports::GET_ORGANIZATION_REPORT_EXPORT, "organizationReportExport");
+
+    async fn read(self, call: &Call<'_>) -> Result<Outcome, ToolError> {
+        let data = call
+            .query(reports::get_organization_report_export(&self.export_id))
+            .await
+            .map_err(|e| Explain::doing("load export").about("organization_report", &self.export_id).map(call, e))?;
+        Ok(Outcome::new(data).message("Export loaded."))
+    }
+}
+
+/// Starts the export of a pipe report; then poll get_pipe_report_export. Date columns are in the file only when named.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct ExportPipeReport {
+    pipe_id: CheckedId,
+    pipe_report_id: CheckedId,
+    /// {field, direction}.
+    #[serde(default)]
+    sort_by: Option<Map<String, Value>>,
+    /// As in create_pipe_report.
+    #[serde(default)]
+    filter: Option<Map<String, Value>>,
+    #[serde(default)]
+    columns: Option<Vec<String>>,
+}
+
+impl Write for ExportPipeReport {
+    const OP: Op = Op::write("export_pipe_report", Domain::Analytics, Shape::EnvelopeOrResult)
+        .personas(&[Persona::Manager])
+        .debug()
+        .touches(&[IdArg::new("pipe_id", IdKind::Pipe), IdArg::new("pipe_report_id", IdKind::Report)]);
+    type Keep = String;
+
+    async fn plan(self, _: &Call<'_>) -> Result<Plan<String>, ToolError> {
+        let pipe_id = self.pipe_id.to_string();
+        let input = given([
+            ("pipeId", Some(pipe_id.as_str().into())),
+            ("pipeReportId", Some(self.pipe_report_id.as_str().into())),
+            ("sortBy", self.sort_by.map(Value::Object)),
+            ("filter", filter::checked(self.filter)?),
+            ("columns", self.columns.map(Value::from)),
+        ]);
+        Ok(Plan::new(pipe_id).then(reports::export_pipe_report(input)))
+    }
+
+    async fn act(plan: &Plan<String>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
+        let explain = Explain::doing("start the export").about("pipe", &plan.keep);
+        let data = send(plan, act).await.map_err(|e| explain.map(act, e))?;
+        Ok(Outcome::new(data).message("Export started; poll get_pipe_report_export with its id."))
+    }
+}
+
+/// Starts the export of an organization report; then poll get_organization_report_export.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct ExportOrganizationReport {
+    organization_id: CheckedId,
+    #[serde(default)]
+    organization_report_id: Option<CheckedId>,
+    #[serde(default)]
+    pipe_ids: Option<Vec<CheckedId>>,
+    /// {field, direction}.
+    #[serde(default)]
+    sort_by: Option<Map<String, Value>>,
+    /// As in create_pipe_report.
+    #[serde(default)]
+    filter: Option<Map<String, Value>>,
+    #[serde(default)]
+    columns: Option<Vec<String>>,
+}
+
+impl Write for ExportOrganizationReport {
+    const OP: Op = Op::write("export_organization_report", Domain::Analytics, Shape::EnvelopeOrResult)
+        .personas(&[Persona::Admin, Persona::Manager])
+        .debug()
+        .touches(&[
+            IdArg::new("organization_id", IdKind::Organization),
+            IdArg::new("organization_report_id", IdKind::Report),
+            IdArg::new("pipe_ids", IdKind::Pipe),
+        ]);
+    type Keep = String;
+
+    async fn plan(self, _: &Call<'_>) -> Result<Plan<String>, ToolError> {
+        let report = self.organization_report_id.map(|id| number("organization_report_id", &id)).transpose()?;
+        let pipes = self.pipe_ids.map(|ids| ids.iter().map(|id| number("pipe_ids", id)).collect()).transpose()?;
+        let input = given([
+            ("organizationId", Some(number("organization_id", &self.organization_id)?)),
+            ("organizationReportId", report),
+            ("pipeIds", pipes.map(Value::Array)),
+            ("sortBy", self.sort_by.map(Value::Object)),
+            ("filter", filter::checked(self.filter)?),
+            ("columns", self.columns.map(Value::from)),
+        ]);
+        Ok(Plan::new(self.organization_id.to_string()).then(reports::export_organization_report(input)))
+    }
+
+    async fn act(plan: &Plan<String>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
+        let explain = Explain::doing("start the export").about("organization", &plan.keep);
+        let data = send(plan, act).await.map_err(|e| explain.map(act, e))?;
+        Ok(Outcome::new(data).message("Export started; poll get_organization_report_export with its id."))
+    }
+}
+
+/// An id as the whole number that this mutation, unlike all others, takes.
+fn number(argument: &str, id: &str) -> Result<Value, ToolError> {
+    match id.parse::<i64>() {
+        Ok(number) => Ok(number.into()),
+        Err(_) => Err(ToolError::invalid(format!("`{argument}` must be numeric here."))),
+    }
+}

@@ -1,0 +1,128 @@
+use pipefy::reports;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::filter;
+use crate::tools::shared::{given, not_done, required_text, send};
+use crate::{
+    Act, Call, CheckedId, Confirmation, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError,
+    Write,
+};
+
+const PERSONAS: &[Persona] = &[Persona::Admin, Persona::Manager];
+
+/// Creates a report over several pipes of an organization.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct CreateOrganizationReport {
+    organization_id: CheckedId,
+    name: String,
+    pipe_ids: Vec<String>,
+    #[serde(default)]
+    fields: Option<Vec<String>>,
+    /// As in create_pipe_report.
+    #[serde(default)]
+    filter: Option<Map<String, Value>>,
+}
+
+impl Write for CreateOrganizationReport {
+    const OP: Op = Op::write("create_organization_report", Domain::Analytics, Shape::EnvelopeOrResult)
+        .personas(PERSONAS)
+        .debug()
+        .touches(&[IdArg::new("organization_id", IdKind::Organization), IdArg::new("pipe_ids", IdKind::Pipe)]);
+    type Keep = String;
+
+    async fn plan(self, _: &Call<'_>) -> Result<Plan<String>, ToolError> {
+        let name = required_text("name", &self.name)?;
+        if self.pipe_ids.is_empty() {
+            return Err(ToolError::invalid("`pipe_ids` needs at least one pipe."));
+        }
+        let organization_id = self.organization_id.to_string();
+        let input = given([
+            ("organizationId", Some(organization_id.as_str().into())),
+            ("name", Some(name.into())),
+            ("pipeIds", Some(self.pipe_ids.into())),
+            ("fields", self.fields.map(Value::from)),
+            ("filter", filter::checked(self.filter)?),
+        ]);
+        Ok(Plan::new(organization_id).then(reports::create_organization_report(input)))
+    }
+
+    async fn act(plan: &Plan<String>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
+        let explain = Explain::doing("create report").about("organization", &plan.keep);
+        let data = send(plan, act).await.map_err(|e| explain.map(act, e))?;
+        Ok(Outcome::new(data).message("Report created."))
+    }
+}
+
+/// Changes a report of an organization.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct UpdateOrganizationReport {
+    report_id: CheckedId,
+    #[serde(default)]
+    name: Option<String>,
+    #[serde(default)]
+    color: Option<String>,
+    #[serde(default)]
+    fields: Option<Vec<String>>,
+    /// As in create_pipe_report; replaces the whole filter.
+    #[serde(default)]
+    filter: Option<Map<String, Value>>,
+    /// Replaces all pipes of the report.
+    #[serde(default)]
+    pipe_ids: Option<Vec<String>>,
+}
+
+impl Write for UpdateOrganizationReport {
+    const OP: Op = Op::write("update_organization_report", Domain::Analytics, Shape::EnvelopeOrResult)
+        .personas(PERSONAS)
+        .debug()
+        .touches(&[IdArg::new("report_id", IdKind::Report), IdArg::new("pipe_ids", IdKind::Pipe)]);
+    type Keep = String;
+
+    async fn plan(self, _: &Call<'_>) -> Result<Plan<String>, ToolError> {
+        let report_id = self.report_id.to_string();
+        let input = given([
+            ("id", Some(report_id.as_str().into())),
+            ("name", self.name.map(Value::from)),
+            ("color", self.color.map(Value::from)),
+            ("fields", self.fields.map(Value::from)),
+            ("filter", filter::checked(self.filter)?),
+            ("pipeIds", self.pipe_ids.map(Value::from)),
+        ]);
+        Ok(Plan::new(report_id).then(reports::update_organization_report(input)))
+    }
+
+    async fn act(plan: &Plan<String>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
+        let explain = Explain::doing("update report").about("organization_report", &plan.keep);
+        let data = send(plan, act).await.map_err(|e| explain.map(act, e))?;
+        Ok(Outcome::new(data).message("Report updated."))
+    }
+}
+
+/// Deletes a report of an organization for good.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct DeleteOrganizationReport {
+    report_id: CheckedId,
+}
+
+impl Write for DeleteOrganizationReport {
+    const OP: Op = Op::destructive("delete_organization_report", Domain::Analytics, Shape::EnvelopeOrResult)
+        .personas(PERSONAS)
+        .debug()
+        .touches(&[IdArg::new("report_id", IdKind::Report)]);
+    type Keep = String;
+
+    async fn plan(self, _: &Call<'_>) -> Result<Plan<String>, ToolError> {
+        let id = self.report_id.to_string();
+        let confirmation = Confirmation::delete(format!("organization report (ID: {id})"), json!({ "report_id": id }));
+        let mutation = reports::delete_organization_report(&id);
+        Ok(Plan::new(id).then(mutation).confirm(confirmation))
+    }
+
+    async fn act(plan: &Plan<String>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
+        let explain = Explain::doing("delete organization report").about("organization_report", &plan.keep);
+        let data = send(plan, act).await.map_err(|e| not_done(act, explain, e))?;
+        Ok(Outcome::new(data).message("Report deleted."))
+    }
+}

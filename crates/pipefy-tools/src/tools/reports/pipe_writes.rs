@@ -1,0 +1,129 @@
+use pipefy::reports;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::filter;
+use crate::tools::shared::{given, not_done, required_text, send};
+use crate::{
+    Act, Call, CheckedId, Confirmation, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError,
+    Write,
+};
+
+const PERSONAS: &[Persona] = &[Persona::Manager];
+
+/// Creates a report of a pipe.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct CreatePipeReport {
+    pipe_id: CheckedId,
+    name: String,
+    /// Columns, see get_pipe_report_columns.
+    #[serde(default)]
+    fields: Option<Vec<String>>,
+    /// {operator: and|or, queries: [{field, operator, type, value}], groups}; see get_pipe_report_filterable_fields.
+    #[serde(default)]
+    filter: Option<Map<String, Value>>,
+    /// [[column, function]].
+    #[serde(default)]
+    formulas: Option<Vec<Vec<String>>>,
+}
+
+impl Write for CreatePipeReport {
+    const OP: Op = Op::write("create_pipe_report", Domain::Analytics, Shape::EnvelopeOrResult)
+        .personas(PERSONAS)
+        .debug()
+        .touches(&[IdArg::new("pipe_id", IdKind::Pipe)]);
+    type Keep = String;
+
+    async fn plan(self, _: &Call<'_>) -> Result<Plan<String>, ToolError> {
+        let pipe_id = self.pipe_id.to_string();
+        let input = given([
+            ("pipeId", Some(pipe_id.as_str().into())),
+            ("name", Some(required_text("name", &self.name)?.into())),
+            ("fields", self.fields.map(Value::from)),
+            ("filter", filter::checked(self.filter)?),
+            ("formulas", self.formulas.map(Value::from)),
+        ]);
+        Ok(Plan::new(pipe_id).then(reports::create_pipe_report(input)))
+    }
+
+    async fn act(plan: &Plan<String>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
+        let explain = Explain::doing("create report").about("pipe", &plan.keep);
+        let data = send(plan, act).await.map_err(|e| explain.map(act, e))?;
+        Ok(Outcome::new(data).message("Report created."))
+    }
+}
+
+/// Changes a report of a pipe.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct UpdatePipeReport {
+    report_id: CheckedId,
+    #[serde(default)]
+    name: Option<String>,
+    #[serde(default)]
+    color: Option<String>,
+    #[serde(default)]
+    fields: Option<Vec<String>>,
+    /// As in create_pipe_report; replaces the whole filter.
+    #[serde(default)]
+    filter: Option<Map<String, Value>>,
+    #[serde(default)]
+    formulas: Option<Vec<Vec<String>>>,
+    #[serde(default)]
+    featured_field: Option<String>,
+}
+
+impl Write for UpdatePipeReport {
+    const OP: Op = Op::write("update_pipe_report", Domain::Analytics, Shape::EnvelopeOrResult)
+        .personas(PERSONAS)
+        .debug()
+        .touches(&[IdArg::new("report_id", IdKind::Report)]);
+    type Keep = String;
+
+    async fn plan(self, _: &Call<'_>) -> Result<Plan<String>, ToolError> {
+        let report_id = self.report_id.to_string();
+        let input = given([
+            ("id", Some(report_id.as_str().into())),
+            ("name", self.name.map(Value::from)),
+            ("color", self.color.map(Value::from)),
+            ("fields", self.fields.map(Value::from)),
+            ("filter", filter::checked(self.filter)?),
+            ("formulas", self.formulas.map(Value::from)),
+            ("featuredField", self.featured_field.map(Value::from)),
+        ]);
+        Ok(Plan::new(report_id).then(reports::update_pipe_report(input)))
+    }
+
+    async fn act(plan: &Plan<String>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
+        let explain = Explain::doing("update report").about("pipe_report", &plan.keep);
+        let data = send(plan, act).await.map_err(|e| explain.map(act, e))?;
+        Ok(Outcome::new(data).message("Report updated."))
+    }
+}
+
+/// Deletes a report of a pipe for good.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct DeletePipeReport {
+    report_id: CheckedId,
+}
+
+impl Write for DeletePipeReport {
+    const OP: Op = Op::destructive("delete_pipe_report", Domain::Analytics, Shape::EnvelopeOrResult)
+        .personas(PERSONAS)
+        .debug()
+        .touches(&[IdArg::new("report_id", IdKind::Report)]);
+    type Keep = String;
+
+    async fn plan(self, _: &Call<'_>) -> Result<Plan<String>, ToolError> {
+        let id = self.report_id.to_string();
+        let confirmation = Confirmation::delete(format!("pipe report (ID: {id})"), json!({ "report_id": id }));
+        let mutation = reports::delete_pipe_report(&id);
+        Ok(Plan::new(id).then(mutation).confirm(confirmation))
+    }
+
+    async fn act(plan: &Plan<String>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
+        let explain = Explain::doing("delete pipe report").about("pipe_report", &plan.keep);
+        let data = send(plan, act).await.map_err(|e| not_done(act, explain, e))?;
+        Ok(Outcome::new(data).message("Report deleted."))
+    }
+}
