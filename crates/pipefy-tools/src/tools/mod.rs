@@ -14,8 +14,10 @@ mod classified;
 mod comments;
 mod conditions;
 mod definitions;
+mod emails;
 mod fields;
 mod form;
+mod interfaces;
 mod introspection;
 mod labels;
 mod members;
@@ -24,11 +26,15 @@ mod organizations;
 mod permission;
 mod phases;
 mod pipes;
+mod portals;
 mod records;
 mod relations;
+mod reports;
 mod service_accounts;
 mod shared;
+mod tables;
 mod turns;
+mod webhooks;
 #[cfg(test)]
 mod testing;
 
@@ -47,14 +53,20 @@ pub(crate) static DOMAINS: &[&[Row]] = &[
     cards::ROWS,
     comments::ROWS,
     conditions::ROWS,
+    emails::ROWS,
     fields::ROWS,
+    interfaces::ROWS,
     introspection::ROWS,
     labels::ROWS,
     members::ROWS,
     organizations::ROWS,
     phases::ROWS,
     pipes::ROWS,
+    portals::ROWS,
     records::ROWS,
     relations::ROWS,
+    reports::ROWS,
     service_accounts::ROWS,
+    tables::ROWS,
+    webhooks::ROWS,
 ];
