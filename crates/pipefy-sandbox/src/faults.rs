@@ -70,7 +70,8 @@ impl Faults {
         } else {
             toml::from_str(text).map_err(|e| SandboxError::Faults(e.to_string()))?
         };
-        const ENDPOINTS: [&str; 5] = ["graphql", "interfaces", "internal", "token", "storage"];
+        const ENDPOINTS: [&str; 8] =
+            ["graphql", "interfaces", "internal", "token", "storage", "discovery", "jwks", "oidc"];
         for rule in &plan.rules {
             if let Some(name) = rule.endpoint.as_deref().filter(|name| !ENDPOINTS.contains(name)) {
                 return Err(SandboxError::Faults(format!("endpoint {name:?} is none of {ENDPOINTS:?}")));
