@@ -67,10 +67,11 @@ pub(super) static ATTACHMENTS: &[Command] = &[
 ];
 
 fn card_or_record(args: &mut Map<String, Value>) -> Result<&'static str, Failure> {
+    let tool = match (args.contains_key("card_id"), args.contains_key("table_record_id")) {
+        (true, false) => "upload_attachment_to_card",
+        (false, true) => "upload_attachment_to_table_record",
+        _ => return Err(Failure::usage("Provide exactly one of --card and --record")),
+    };
     values::readable(args, "file_path", "--file")?;
-    match (args.contains_key("card_id"), args.contains_key("table_record_id")) {
-        (true, false) => Ok("upload_attachment_to_card"),
-        (false, true) => Ok("upload_attachment_to_table_record"),
-        _ => Err(Failure::usage("Provide exactly one of --card and --record")),
-    }
+    Ok(tool)
 }

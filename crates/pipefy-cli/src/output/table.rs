@@ -37,7 +37,9 @@ impl Grid {
     pub(crate) fn drawn(&self, columns: Option<u16>) -> String {
         let mut table = Table::new();
         table.load_style(presets::ASCII_BORDERS_ONLY_CONDENSED).set_content_arrangement(ContentArrangement::Dynamic);
-        if let Some(columns) = columns.or(table.width().is_none().then_some(80)) {
+        // A terminal that does not know its width says 0.
+        let unknown = table.width().is_none_or(|width| width == 0);
+        if let Some(columns) = columns.or(unknown.then_some(80)) {
             table.set_width(columns);
         }
         table.set_header(self.columns.clone());

@@ -7,3 +7,4 @@ mod failures;
 mod lines;
 mod rig;
 mod serving;
+mod shapes;
