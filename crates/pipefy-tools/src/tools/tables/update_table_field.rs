@@ -31,7 +31,8 @@ pub(crate) struct UpdateTableField {
 }
 
 fn options(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "anyOf": [{ "type": "array" }, { "type": "object" }, { "type": "null" }] })
+    let item = json!({ "type": ["string", "number", "boolean", "object", "null"] });
+    json_schema!({ "anyOf": [{ "type": "array", "items": item }, { "type": "object" }, { "type": "null" }] })
 }
 
 pub(crate) struct Keep {
