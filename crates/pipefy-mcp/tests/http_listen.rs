@@ -67,7 +67,8 @@ impl Process {
 fn ends_well() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     for signal in ["-TERM", "-INT"] {
-        let mut process = Process::start(&["--transport", "http", "--port", "0", "--sandbox", "--sandbox-data", ":memory:"]);
+        let mut process =
+            Process::start(&["--transport", "http", "--port", "0", "--sandbox", "--sandbox-data", ":memory:"]);
         let stream = runtime.block_on(async {
             let mut wire = Wire::connect(process.address).await;
             let opened = wire.exchange(&post(&initialize("2025-06-18"), &[])).await;

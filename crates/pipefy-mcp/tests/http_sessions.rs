@@ -73,7 +73,8 @@ impl ServerHandler for Probe {
                 text("done")
             }
             "ask" | "ask and write" => {
-                let question = json!({"mode": "form", "message": "?", "requestedSchema": {"type": "object", "properties": {}}});
+                let question =
+                    json!({"mode": "form", "message": "?", "requestedSchema": {"type": "object", "properties": {}}});
                 let question = ServerRequest::CustomRequest(CustomRequest::new("elicitation/create", Some(question)));
                 if context.client_capabilities().is_none_or(|capabilities| capabilities.elicitation.is_none()) {
                     return text("cannot ask");
@@ -98,7 +99,8 @@ impl ServerHandler for Probe {
             "flood" => {
                 let token = context.meta.get_progress_token().unwrap();
                 for step in 0..2000 {
-                    let report = ProgressNotificationParam::new(token.clone(), f64::from(step)).with_message("x".repeat(10_000));
+                    let report =
+                        ProgressNotificationParam::new(token.clone(), f64::from(step)).with_message("x".repeat(10_000));
                     if context.peer.notify_progress(report).await.is_err() {
                         break;
                     }
@@ -169,7 +171,9 @@ async fn a_stranger_gets_what_an_unknown_session_gets() {
     assert_eq!(asking.head().await.status, 200);
     let question = frames(&asking.chunk().await.unwrap()).pop().unwrap();
     assert_eq!(question["method"], "elicitation/create");
-    let reply = json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "accept", "content": {"a": "ana"}}}).to_string();
+    let reply =
+        json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "accept", "content": {"a": "ana"}}})
+            .to_string();
     let forged = reply.replace("ana", "stranger");
     let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 5}}).to_string();
 
@@ -196,7 +200,12 @@ async fn a_stranger_gets_what_an_unknown_session_gets() {
                 request("DELETE", &headers, ""),
             ] {
                 let answer = server.raw(&bytes).await;
-                assert_eq!((answer.status, &answer.body), (404, &reference.body), "{who} {}", String::from_utf8_lossy(&bytes));
+                assert_eq!(
+                    (answer.status, &answer.body),
+                    (404, &reference.body),
+                    "{who} {}",
+                    String::from_utf8_lossy(&bytes)
+                );
                 assert_eq!(answer.header("mcp-session-id"), None);
             }
         }
@@ -257,7 +266,8 @@ async fn cancelled_calls_stop_and_their_streams_end() {
         // A second request with the same id is refused, not confused with the first.
         let twin = server.post(&call(id.clone(), "whoami", json!({})), &headers).await;
         assert_eq!((twin.status, twin.error_code(), twin.json()["id"].clone()), (400, json!(-32600), id.clone()));
-        let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id, "reason": "x"}});
+        let cancel =
+            json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id, "reason": "x"}});
         assert_eq!(server.post(&cancel.to_string(), &headers).await.status, 202);
         until("cancelled", || probe.0.lock().unwrap().last().is_some_and(|last| last == "slow cancelled")).await;
         let answer = wire.exchange(b"").await;

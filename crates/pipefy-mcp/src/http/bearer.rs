@@ -51,9 +51,11 @@ impl std::fmt::Debug for Inbound {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Inbound::Open => f.write_str("Open"),
-            Inbound::Bearer { required_scopes, metadata_url, .. } => {
-                f.debug_struct("Bearer").field("required_scopes", required_scopes).field("metadata_url", metadata_url).finish()
-            }
+            Inbound::Bearer { required_scopes, metadata_url, .. } => f
+                .debug_struct("Bearer")
+                .field("required_scopes", required_scopes)
+                .field("metadata_url", metadata_url)
+                .finish(),
         }
     }
 }

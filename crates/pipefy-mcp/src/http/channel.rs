@@ -139,17 +139,15 @@ impl Routes {
         match message {
             JsonRpcMessage::Response(answer) => Target::last(table.calls.remove(&answer.id)),
             JsonRpcMessage::Error(error) => Target::last(error.id.as_ref().and_then(|id| table.calls.remove(id))),
-            JsonRpcMessage::Request(request) => {
-                match request.request.extensions().get::<OriginatingRequestId>() {
-                    Some(origin) => {
-                        if let Some(route) = table.calls.get_mut(&origin.0) {
-                            route.asked.push(request.id.clone());
-                        }
-                        of_call(&table, &origin.0)
+            JsonRpcMessage::Request(request) => match request.request.extensions().get::<OriginatingRequestId>() {
+                Some(origin) => {
+                    if let Some(route) = table.calls.get_mut(&origin.0) {
+                        route.asked.push(request.id.clone());
                     }
-                    None => table.listener.clone().map_or(Target::Nobody, Target::To),
+                    of_call(&table, &origin.0)
                 }
-            }
+                None => table.listener.clone().map_or(Target::Nobody, Target::To),
+            },
             JsonRpcMessage::Notification(message) => match &message.notification {
                 ServerNotification::ProgressNotification(progress) => {
                     let token = &progress.params.progress_token;
@@ -192,7 +190,11 @@ pub(crate) struct Inbox {
 
 impl Inbox {
     /// `ender` is told when the loop has ended.
-    pub(crate) fn new(messages: mpsc::Receiver<ClientJsonRpcMessage>, routes: Arc<Routes>, ender: Option<Ender>) -> Self {
+    pub(crate) fn new(
+        messages: mpsc::Receiver<ClientJsonRpcMessage>,
+        routes: Arc<Routes>,
+        ender: Option<Ender>,
+    ) -> Self {
         Self { messages, routes, ender }
     }
 }

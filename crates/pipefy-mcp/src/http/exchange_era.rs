@@ -54,7 +54,8 @@ impl<S: Served> Endpoint<S> {
         if GONE.contains(&method.as_ref()) {
             return Err(no_such_method(method).for_request(id));
         }
-        let typed = message::build(&request.body, &message).map_err(|error| unreadable(error, code::INVALID_REQUEST))?;
+        let typed =
+            message::build(&request.body, &message).map_err(|error| unreadable(error, code::INVALID_REQUEST))?;
         let id: RequestId = id.clone();
         let exchange = self.serve_alone(typed, &id, ProtocolVersion::V_2026_07_28, request.parts);
         Ok(exchange.respond(format, Era::Exchange).await)
@@ -79,7 +80,8 @@ fn ladder(headers: &HeaderMap, method: &str, params: Option<&RawValue>) -> Resul
     let meta: Option<Map<String, Value>> =
         params.as_ref().and_then(|params| serde_json::from_str(params.meta?.get()).ok());
     let meta = meta.unwrap_or_default();
-    let missing: Vec<&str> = [VERSION_KEY, CAPABILITIES_KEY].into_iter().filter(|key| !meta.contains_key(*key)).collect();
+    let missing: Vec<&str> =
+        [VERSION_KEY, CAPABILITIES_KEY].into_iter().filter(|key| !meta.contains_key(*key)).collect();
     if !missing.is_empty() {
         return Err(invalid(format!("Invalid request parameters: _meta lacks {}", missing.join(", "))));
     }
@@ -112,8 +114,9 @@ fn ladder(headers: &HeaderMap, method: &str, params: Option<&RawValue>) -> Resul
     let served = ProtocolVersion::V_2026_07_28;
     if version != served.as_str() {
         let data = json!({"supported": [served.as_str()], "requested": version});
-        return Err(Refusal::new(StatusCode::BAD_REQUEST, code::UNSUPPORTED_VERSION, "Unsupported protocol version")
-            .data(data));
+        return Err(
+            Refusal::new(StatusCode::BAD_REQUEST, code::UNSUPPORTED_VERSION, "Unsupported protocol version").data(data)
+        );
     }
     Ok(())
 }

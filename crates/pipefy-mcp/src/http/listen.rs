@@ -19,7 +19,9 @@ const LAST_GRACE: Duration = Duration::from_secs(2);
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     /// The address cannot be had.
-    #[error("cannot listen on {address}: {source}; choose another PIPEFY_MCP_HOST or PIPEFY_MCP_PORT (0 takes a free port)")]
+    #[error(
+        "cannot listen on {address}: {source}; choose another PIPEFY_MCP_HOST or PIPEFY_MCP_PORT (0 takes a free port)"
+    )]
     Bind {
         /// `host:port` as configured.
         address: String,

@@ -233,7 +233,8 @@ fn client_ip(request: &Request<Body>, trusted: &[IpAddr]) -> Option<IpAddr> {
         return Some(peer);
     }
     let forwarded = request.headers().get_all("x-forwarded-for").into_iter();
-    let hops: Vec<&str> = forwarded.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(',')).collect();
+    let hops: Vec<&str> =
+        forwarded.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(',')).collect();
     let client = hops.iter().rev().filter_map(|hop| hop.trim().parse::<IpAddr>().ok()).find(|ip| !trusted.contains(ip));
     Some(client.unwrap_or(peer))
 }

@@ -192,7 +192,8 @@ mod tests {
         let ours = build(body, &read(body).unwrap()).unwrap();
         let generic: ClientJsonRpcMessage = serde_json::from_slice(body).unwrap();
         let (JsonRpcMessage::Request(ours), JsonRpcMessage::Request(generic)) = (ours, generic) else { panic!() };
-        let (ClientRequest::CallToolRequest(a), ClientRequest::CallToolRequest(b)) = (&ours.request, &generic.request) else {
+        let (ClientRequest::CallToolRequest(a), ClientRequest::CallToolRequest(b)) = (&ours.request, &generic.request)
+        else {
             panic!()
         };
         assert_eq!(ours.id, generic.id);

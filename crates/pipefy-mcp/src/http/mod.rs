@@ -18,6 +18,7 @@
 
 mod bearer;
 mod channel;
+mod checks;
 mod direct;
 mod endpoint;
 mod exchange_era;
@@ -35,10 +36,10 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
+use bytes::Bytes;
 use http::header::{HOST, LOCATION};
 use http::request::Parts;
 use http::{HeaderValue, Response, StatusCode};
-use bytes::Bytes;
 use pipefy::settings::{HostList, McpSettings, ResourceServerSettings};
 use rmcp::ServerHandler;
 use rmcp::model::ProtocolVersion;
@@ -230,19 +231,28 @@ impl App {
         let redirect = Redirect { hosts: options.hosts.clone(), trusted: options.trusted_proxies.clone().into() };
         let router = Router::new()
             .route_service("/mcp", Mount(Arc::new(endpoint)))
-            .route("/mcp/", axum::routing::any(move |request: http::Request<Body>| {
-                let response = redirect.response(&request.into_parts().0);
-                async move { response }
-            }))
-            .route("/healthz", axum::routing::get(|| async { reply::json_bytes(StatusCode::OK, "{\"status\":\"ok\"}") }))
-            .route("/readyz", axum::routing::get(move || {
-                let (status, body) = if ready.is_cancelled() {
-                    (StatusCode::SERVICE_UNAVAILABLE, "{\"status\":\"stopping\"}")
-                } else {
-                    (StatusCode::OK, "{\"status\":\"ready\"}")
-                };
-                async move { reply::json_bytes(status, body) }
-            }))
+            .route(
+                "/mcp/",
+                axum::routing::any(move |request: http::Request<Body>| {
+                    let response = redirect.response(&request.into_parts().0);
+                    async move { response }
+                }),
+            )
+            .route(
+                "/healthz",
+                axum::routing::get(|| async { reply::json_bytes(StatusCode::OK, "{\"status\":\"ok\"}") }),
+            )
+            .route(
+                "/readyz",
+                axum::routing::get(move || {
+                    let (status, body) = if ready.is_cancelled() {
+                        (StatusCode::SERVICE_UNAVAILABLE, "{\"status\":\"stopping\"}")
+                    } else {
+                        (StatusCode::OK, "{\"status\":\"ready\"}")
+                    };
+                    async move { reply::json_bytes(status, body) }
+                }),
+            )
             .fallback(|| async { Refusal::not_found().into_response() })
             .layer(RequestLog::new(options.lines.0.clone(), &options.trusted_proxies));
         Self { router, sessions, drain, stop }

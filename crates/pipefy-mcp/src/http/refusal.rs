@@ -32,7 +32,10 @@ pub(crate) mod code {
 
 /// Why a request gets no answer of the server behind the edge.
 #[derive(Debug)]
-pub(crate) struct Refusal {
+pub(crate) struct Refusal(Box<Content>);
+
+#[derive(Debug)]
+struct Content {
     status: StatusCode,
     body: Value,
     header: Option<(HeaderName, HeaderValue)>,
@@ -43,19 +46,19 @@ impl Refusal {
     pub(crate) fn new(status: StatusCode, code: i64, message: impl Into<Cow<'static, str>>) -> Self {
         let message = message.into();
         let body = json!({"jsonrpc": "2.0", "id": null, "error": {"code": code, "message": message}});
-        Self { status, body, header: None }
+        Self(Box::new(Content { status, body, header: None }))
     }
 
     /// An OAuth error (RFC 6750 section 3.1).
     pub(crate) fn oauth(status: StatusCode, error: &str, description: &str, challenge: &str) -> Self {
         let body = json!({"error": error, "error_description": description});
         let header = HeaderValue::from_str(challenge).ok().map(|value| (WWW_AUTHENTICATE, value));
-        Self { status, body, header }
+        Self(Box::new(Content { status, body, header }))
     }
 
     /// The error belongs to this request.
     pub(crate) fn for_request(mut self, id: &RequestId) -> Self {
-        if let Some(slot) = self.body.get_mut("id") {
+        if let Some(slot) = self.0.body.get_mut("id") {
             *slot = id.clone().into_json_value();
         }
         self
@@ -63,14 +66,14 @@ impl Refusal {
 
     /// Adds `error.data`.
     pub(crate) fn data(mut self, data: Value) -> Self {
-        if let Some(error) = self.body.get_mut("error").and_then(Value::as_object_mut) {
+        if let Some(error) = self.0.body.get_mut("error").and_then(Value::as_object_mut) {
             error.insert("data".to_owned(), data);
         }
         self
     }
 
     fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
-        self.header = Some((name, value));
+        self.0.header = Some((name, value));
         self
     }
 
@@ -190,10 +193,11 @@ impl Refusal {
 
     /// The response.
     pub(crate) fn into_response(self) -> Response<Body> {
-        let mut response = Response::new(Body::from(self.body.to_string()));
-        *response.status_mut() = self.status;
+        let Content { status, body, header } = *self.0;
+        let mut response = Response::new(Body::from(body.to_string()));
+        *response.status_mut() = status;
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        if let Some((name, value)) = self.header {
+        if let Some((name, value)) = header {
             response.headers_mut().insert(name, value);
         }
         response

@@ -102,7 +102,16 @@ mod tests {
                 assert_eq!(seal.open(&sealed, stranger), (index == other).then_some("abc"), "{index} {other}");
             }
             assert_eq!(Seal::new(None).open(&sealed, owner), None);
-            for broken in ["", "abc", "abc.", ".", "abd", &sealed[..sealed.len() - 1], &format!("{sealed}0"), &format!("x{sealed}")] {
+            for broken in [
+                "",
+                "abc",
+                "abc.",
+                ".",
+                "abd",
+                &sealed[..sealed.len() - 1],
+                &format!("{sealed}0"),
+                &format!("x{sealed}"),
+            ] {
                 assert_eq!(seal.open(broken, owner), None, "{broken}");
             }
         }

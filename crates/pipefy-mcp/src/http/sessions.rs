@@ -168,7 +168,11 @@ impl Sessions {
             }
         }
         if open.total >= self.limits.total {
-            return Err(Refusal::later(StatusCode::SERVICE_UNAVAILABLE, 60, "The server has no room for another session"));
+            return Err(Refusal::later(
+                StatusCode::SERVICE_UNAVAILABLE,
+                60,
+                "The server has no room for another session",
+            ));
         }
         *open.per_owner.entry(owner.clone()).or_default() += 1;
         open.total += 1;

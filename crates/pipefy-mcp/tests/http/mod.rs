@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use futures_util::future::BoxFuture;
 use pipefy::settings::HostList;
-use pipefy_mcp::http::{App, Authenticator, HttpLines, HttpOptions, Inbound, Rejection, Served, ServeError, bind};
+use pipefy_mcp::http::{App, Authenticator, HttpLines, HttpOptions, Inbound, Rejection, ServeError, Served, bind};
 use pipefy_mcp::identity::Principal;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
