@@ -4,6 +4,8 @@ mod call_ipaas_tool;
 mod create_ipaas_connection;
 mod get_ipaas_connection_auth_url;
 mod get_ipaas_tools;
+#[cfg(test)]
+mod tests;
 mod workspace;
 
 use crate::capability::Row;

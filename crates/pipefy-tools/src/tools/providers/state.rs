@@ -2,7 +2,7 @@
 
 use pipefy::{Id, providers};
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::tools::classified::{PROVIDERS, done};
@@ -46,7 +46,7 @@ pub(crate) struct ResetDefaultLlmProvider {
 }
 
 /// An id that may be blank, which means none.
-#[derive(Deserialize)]
+#[derive(Deserialize, Serialize)]
 #[serde(untagged)]
 pub(crate) enum LooseId {
     Text(String),
