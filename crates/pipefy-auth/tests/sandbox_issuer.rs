@@ -42,7 +42,8 @@ impl Rig {
     /// What the API answers to a bearer: an e-mail address, or nothing.
     async fn me(&self, bearer: &str) -> Option<String> {
         let request = self.browser.post(format!("{}/graphql", self.sandbox.url())).bearer_auth(bearer);
-        let answer: Value = request.json(&json!({"query": "{ me { email } }"})).send().await.unwrap().json().await.unwrap();
+        let answer: Value =
+            request.json(&json!({"query": "{ me { email } }"})).send().await.unwrap().json().await.unwrap();
         answer["data"]["me"]["email"].as_str().map(str::to_owned)
     }
 

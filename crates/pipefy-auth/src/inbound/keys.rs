@@ -59,7 +59,7 @@ pub(super) enum Source {
 
 /// A key that a token may be verified with now.
 pub(super) struct Found {
-    pub(super) key: DecodingKey,
+    pub(super) key: Arc<DecodingKey>,
     /// Grows when the keys change.
     pub(super) generation: u64,
     /// Whether this caller is the first to see these keys.
@@ -105,7 +105,7 @@ struct KeySet {
 }
 
 struct Key {
-    decoding: DecodingKey,
+    decoding: Arc<DecodingKey>,
     /// Modulus and exponent as published, to see changes.
     published: (String, String),
 }
@@ -114,7 +114,11 @@ struct Key {
 enum Step {
     Serve(Arc<KeySet>),
     /// Waits for the fetch, for a limited time if known keys can serve instead.
-    Wait { flight: Flight, own: bool, instead: Option<(Arc<KeySet>, Duration)> },
+    Wait {
+        flight: Flight,
+        own: bool,
+        instead: Option<(Arc<KeySet>, Duration)>,
+    },
     Refuse(Rejection),
 }
 
@@ -223,7 +227,11 @@ impl Ring {
                 let last = state.set.as_ref();
                 let same = last.is_some_and(|set| {
                     set.keys.len() == keys.len()
-                        && set.keys.iter().zip(&keys).all(|(old, new)| old.0 == new.0 && old.1.published == new.1.published)
+                        && set
+                            .keys
+                            .iter()
+                            .zip(&keys)
+                            .all(|(old, new)| old.0 == new.0 && old.1.published == new.1.published)
                 });
                 let generation = last.map_or(1, |set| if same { set.generation } else { set.generation + 1 });
                 if !same {
@@ -248,13 +256,15 @@ impl Ring {
         let uri = self.locate().await?;
         let shown = clean(&uri);
         let client = self.http.client().map_err(|error| error.to_string())?;
-        let answer = self.http.send(client.get(&uri), FETCH_LIMIT).await.map_err(|error| format!("{error} at {shown}"))?;
+        let answer =
+            self.http.send(client.get(&uri), FETCH_LIMIT).await.map_err(|error| format!("{error} at {shown}"))?;
         if answer.status != 200 {
             return Err(format!("HTTP {} at {shown}", answer.status));
         }
         let document = answer.json().ok_or_else(|| format!("not a JSON object at {shown}"))?;
         // An empty list is an answer: the issuer has withdrawn its keys.
-        let listed = document.get("keys").and_then(Value::as_array).ok_or_else(|| format!("no list of keys at {shown}"))?;
+        let listed =
+            document.get("keys").and_then(Value::as_array).ok_or_else(|| format!("no list of keys at {shown}"))?;
         Ok(listed.iter().filter_map(usable).collect())
     }
 
@@ -305,6 +315,6 @@ fn usable(jwk: &Value) -> Option<(String, Key)> {
     if !fits || bits < LEAST_BITS {
         return None;
     }
-    let decoding = DecodingKey::from_rsa_components(&jwk.n, &jwk.e).ok()?;
+    let decoding = Arc::new(DecodingKey::from_rsa_components(&jwk.n, &jwk.e).ok()?);
     Some((jwk.kid, Key { decoding, published: (jwk.n, jwk.e) }))
 }

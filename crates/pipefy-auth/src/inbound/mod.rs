@@ -164,7 +164,8 @@ impl JwtValidator {
         let kid = key_id(token)?;
         let found = self.keys.find(&kid).await?;
         self.forget_older(&found);
-        let verified = decode::<Map<String, Value>>(token, &found.key, &self.validation).map_err(|error| explain(&error))?;
+        let verified =
+            decode::<Map<String, Value>>(token, &found.key, &self.validation).map_err(|error| explain(&error))?;
         let claims = Arc::new(self.rules.judge(&verified.claims, self.clock.unix())?);
         let judgement = Judgement { claims: claims.clone(), kid, generation: found.generation, at: self.clock.now() };
         self.judged.insert(hash, Arc::new(judgement)).await;
@@ -194,7 +195,9 @@ fn key_id(token: &str) -> Result<String, Rejection> {
     if !plain || token.bytes().filter(|byte| *byte == b'.').count() != 2 {
         return invalid("it is not a signed JWT");
     }
-    let Ok(header) = decode_header(token) else { return invalid("its header cannot be read or its algorithm is unknown") };
+    let Ok(header) = decode_header(token) else {
+        return invalid("its header cannot be read or its algorithm is unknown");
+    };
     if header.alg != Algorithm::RS256 {
         return invalid("it is not signed with RS256");
     }

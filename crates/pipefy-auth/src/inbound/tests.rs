@@ -135,7 +135,8 @@ impl Rig {
         change(&mut settings);
         let clock = Arc::new(Clock::default());
         let name = settings.issuer_url.clone().unwrap_or_else(|| issuer.url.clone());
-        let validator = JwtValidator::with_clock(&settings, name, "https://mcp.example/mcp/".into(), clock.clone()).unwrap();
+        let validator =
+            JwtValidator::with_clock(&settings, name, "https://mcp.example/mcp/".into(), clock.clone()).unwrap();
         Rig { issuer, clock, validator: Arc::new(validator) }
     }
 
@@ -204,13 +205,14 @@ fn sign_as(number: usize, encoding: &'static dyn RsaEncoding, header: &Value, cl
 async fn a_good_token_says_who_it_stands_for() {
     let rig = Rig::new().await;
     assert_eq!(rig.issuer.asked(), (0, 0), "nothing is fetched before the first token");
-    let claims = rig.accepts(&rig.token(json!({}))).await;
+    let good = rig.good();
+    let claims = rig.accepts(&sign(&good)).await;
     let expected = Claims {
         client_id: "cursor".into(),
         issuer: rig.issuer.url.as_str().into(),
         subject: Some("ana".into()),
         scopes: vec!["openid".into(), "email".into()],
-        expires_at: rig.good()["exp"].as_i64().unwrap(),
+        expires_at: good["exp"].as_i64().unwrap(),
         resource: "https://mcp.example/mcp/".into(),
     };
     assert_eq!(*claims, expected);
@@ -311,7 +313,16 @@ async fn the_audience_when_it_is_asked_for() {
     assert!(rig.validator.verifies_audience());
     rig.accepts(&rig.token(json!({}))).await;
     rig.accepts(&rig.token(json!({"aud": ["account", "pipefy"]}))).await;
-    for aud in [json!(null), json!("account"), json!("pipefy "), json!([]), json!(["account"]), json!(["pipefy", 7]), json!(7), json!({"pipefy": 1})] {
+    for aud in [
+        json!(null),
+        json!("account"),
+        json!("pipefy "),
+        json!([]),
+        json!(["account"]),
+        json!(["pipefy", 7]),
+        json!(7),
+        json!({"pipefy": 1}),
+    ] {
         rig.refuses(&rig.token(json!({ "aud": aud }))).await;
     }
     let settings = JwtValidationSettings { verify_audience: true, ..JwtValidationSettings::default() };
@@ -477,7 +488,14 @@ async fn an_explicit_address_needs_no_discovery() {
         JwtValidator::new(&settings, "https://issuer.example".into(), "https://mcp.example/mcp")
     };
     assert!(strict("https://issuer.example/keys").is_ok());
-    for bad in ["http://issuer.example/keys", "https://10.0.0.1/keys", "https://localhost/keys", "https://issuer.example/keys?a=b", "keys", ""] {
+    for bad in [
+        "http://issuer.example/keys",
+        "https://10.0.0.1/keys",
+        "https://localhost/keys",
+        "https://issuer.example/keys?a=b",
+        "keys",
+        "",
+    ] {
         assert!(matches!(strict(bad), Err(InboundError::Url(_))), "{bad}");
     }
 }
@@ -641,7 +659,11 @@ async fn an_idle_server_waits_a_moment_for_fresh_keys() {
     rig.clock.advance(600);
     let started = Instant::now();
     rig.accepts(&rig.token(json!({}))).await;
-    assert!((Duration::from_millis(900)..Duration::from_secs(5)).contains(&started.elapsed()), "{:?}", started.elapsed());
+    assert!(
+        (Duration::from_millis(900)..Duration::from_secs(5)).contains(&started.elapsed()),
+        "{:?}",
+        started.elapsed()
+    );
 }
 
 #[tokio::test]

@@ -78,15 +78,25 @@ pub(crate) fn register(store: &Store, asked: &Value) -> Result<Value, Failure> {
     let uris = texts_at(asked, "redirect_uris");
     let usable = |uri: &String| {
         let https = uri.starts_with("https://") && uri.len() > 8;
-        let private = uri.split_once("://").is_some_and(|(scheme, _)| !matches!(scheme, "http" | "https" | "javascript" | "data"));
-        (https || private || loopback_path(uri).is_some()) && uri.bytes().all(|byte| byte.is_ascii_graphic()) && !uri.contains('#')
+        let private = uri
+            .split_once("://")
+            .is_some_and(|(scheme, _)| !matches!(scheme, "http" | "https" | "javascript" | "data"));
+        (https || private || loopback_path(uri).is_some())
+            && uri.bytes().all(|byte| byte.is_ascii_graphic())
+            && !uri.contains('#')
     };
     if uris.is_empty() || uris.len() > 20 || !uris.iter().all(usable) {
-        return Err(Failure::bad("invalid_redirect_uri", "Give 1 to 20 redirect_uris: https, a private scheme, or http on loopback"));
+        return Err(Failure::bad(
+            "invalid_redirect_uri",
+            "Give 1 to 20 redirect_uris: https, a private scheme, or http on loopback",
+        ));
     }
     let method = text(asked, "token_endpoint_auth_method");
     if !matches!(method, "" | "none") {
-        return Err(Failure::bad("invalid_client_metadata", "Only public clients can be registered: token_endpoint_auth_method none"));
+        return Err(Failure::bad(
+            "invalid_client_metadata",
+            "Only public clients can be registered: token_endpoint_auth_method none",
+        ));
     }
     let id = format!("registered-{}", new_secret());
     let client = json!({

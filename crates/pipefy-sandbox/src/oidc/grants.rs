@@ -53,7 +53,9 @@ impl Wish {
     /// Reads `scope` and `resource`; every scope that is well-formed is granted.
     pub(crate) fn read(client_id: &str, form: &Form) -> Result<Self, Failure> {
         let scope: Vec<&str> = form.get("scope").unwrap_or_default().split_whitespace().collect();
-        if scope.len() > 50 || scope.iter().any(|one| one.len() > 100 || !one.bytes().all(|byte| byte.is_ascii_graphic())) {
+        if scope.len() > 50
+            || scope.iter().any(|one| one.len() > 100 || !one.bytes().all(|byte| byte.is_ascii_graphic()))
+        {
             return Err(Failure::bad("invalid_scope", "The scope is not a list of names"));
         }
         let resource = form.get("resource").map(str::to_owned);
@@ -154,7 +156,8 @@ impl Desk<'_> {
 
     /// A person's answer to a device; whether there is such a device that still waits.
     pub(crate) fn answer_device(&self, user_code: &str, user: Option<&str>) -> Result<bool, Failure> {
-        let typed: String = user_code.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_uppercase();
+        let typed: String =
+            user_code.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_uppercase();
         let Some((head, tail)) = typed.split_at_checked(4) else { return Ok(false) };
         let waiting = self.store.list("oidc_device", By::Group, &format!("{head}-{tail}"))?.into_iter().next();
         let Some((id, body)) = waiting else { return Ok(false) };
@@ -381,7 +384,8 @@ impl Desk<'_> {
         let Some(claims) = self.keys.claims(token) else { return Ok(None) };
         let is = |key: &str, value: &str| claims.get(key).and_then(Value::as_str) == Some(value);
         let number = |key: &str| claims.get(key).and_then(Value::as_i64);
-        let timely = number("exp").is_some_and(|exp| exp > self.now()) && number("nbf").is_none_or(|nbf| nbf <= self.now());
+        let timely =
+            number("exp").is_some_and(|exp| exp > self.now()) && number("nbf").is_none_or(|nbf| nbf <= self.now());
         // An ID token is not an access token, although the same key has signed it.
         if !is("iss", self.issuer) || !timely || claims.get("jti").is_none() {
             return Ok(None);

@@ -294,7 +294,12 @@ fn start_login(desk: &Desk<'_>, form: &Form) -> Result<Response, Failure> {
     let (client_id, redirect_uri) = (form.need("client_id")?, form.need("redirect_uri")?);
     match clients::may_return(desk.store, client_id, redirect_uri)? {
         None => return Err(Failure::bad("invalid_client", "This client is not known to the sandbox")),
-        Some(false) => return Err(Failure::bad("invalid_request", "This client may not return to the redirect_uri of the request")),
+        Some(false) => {
+            return Err(Failure::bad(
+                "invalid_request",
+                "This client may not return to the redirect_uri of the request",
+            ));
+        }
         Some(true) => {}
     }
     let state = form.get("state").unwrap_or_default();
@@ -326,7 +331,9 @@ fn start_login(desk: &Desk<'_>, form: &Form) -> Result<Response, Failure> {
 fn page_of(failure: Failure) -> Response {
     match failure {
         Failure::OAuth { status, why, .. } => pages::notice(status, "This sign-in cannot go on", &why),
-        Failure::Store => pages::notice(StatusCode::INTERNAL_SERVER_ERROR, "This sign-in cannot go on", "Something went wrong"),
+        Failure::Store => {
+            pages::notice(StatusCode::INTERNAL_SERVER_ERROR, "This sign-in cannot go on", "Something went wrong")
+        }
     }
 }
 
@@ -338,7 +345,8 @@ async fn login(Shared(state): Shared<App>, headers: HeaderMap, body: Bytes) -> R
 }
 
 fn finish_login(desk: &Desk<'_>, form: &Form) -> Result<Response, Failure> {
-    let stale = || Failure::bad("invalid_request", "This page was used already or is too old; start again at the client");
+    let stale =
+        || Failure::bad("invalid_request", "This page was used already or is too old; start again at the client");
     let user = match form.get("person") {
         Some(email) => desk.person(email)?,
         None => None,
@@ -349,7 +357,12 @@ fn finish_login(desk: &Desk<'_>, form: &Form) -> Result<Response, Failure> {
     let login = desk.take_login(form.need("ticket")?)?.ok_or_else(stale)?;
     let (redirect_uri, state) = (text(&login, "redirect_uri"), text(&login, "state"));
     let Some(user) = user else {
-        let fields = [("error", "access_denied"), ("error_description", "The person refused"), ("state", state), ("iss", desk.issuer)];
+        let fields = [
+            ("error", "access_denied"),
+            ("error_description", "The person refused"),
+            ("state", state),
+            ("iss", desk.issuer),
+        ];
         return Ok(back(redirect_uri, &fields));
     };
     let code = desk.issue_code(&login, &user)?;
@@ -414,7 +427,11 @@ fn take_device(desk: &Desk<'_>, form: &Form) -> Result<Response, Failure> {
         return Ok(pages::device(&action, user_code, Some("Choose one of the people.")));
     }
     if !desk.answer_device(user_code, user.as_deref())? {
-        return Ok(pages::device(&action, "", Some("No device waits for this code. Check it, or start again on the device.")));
+        return Ok(pages::device(
+            &action,
+            "",
+            Some("No device waits for this code. Check it, or start again on the device."),
+        ));
     }
     let title = if user.is_some() { "The device is signed in" } else { "The device was refused" };
     Ok(pages::notice(StatusCode::OK, title, "You can close this page and return to the device."))
@@ -473,7 +490,9 @@ async fn register(Shared(state): Shared<App>, headers: HeaderMap, body: Bytes) -
 }
 
 async fn key_names(Shared(state): Shared<App>) -> Response {
-    loaded(&state).await.map_or_else(|response| response, |keys| axum::Json(json!({ "keys": keys.names() })).into_response())
+    loaded(&state)
+        .await
+        .map_or_else(|response| response, |keys| axum::Json(json!({ "keys": keys.names() })).into_response())
 }
 
 async fn rotate(Shared(state): Shared<App>, Query(query): Query<HashMap<String, String>>) -> Response {
@@ -537,4 +556,3 @@ fn minted(desk: &Desk<'_>, asked: &Value) -> Result<Value, Failure> {
     set(&mut answer, "claims", Value::Object(claims));
     Ok(answer)
 }
-

@@ -43,7 +43,8 @@ impl Desk {
         let rig = Rig::new().await;
         let url = format!("{}/.well-known/openid-configuration", rig.sandbox.issuer_url());
         let document = rig.http.get(url).send().await.unwrap().json().await.unwrap();
-        let browser = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build().unwrap();
+        let browser =
+            reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build().unwrap();
         Self { rig, browser, document }
     }
 
@@ -55,8 +56,13 @@ impl Desk {
     async fn open(&self, changes: &[(&str, &str)]) -> (u16, String, String) {
         let challenge = challenge();
         let mut fields = vec![
-            ("client_id", CLI_CLIENT_ID), ("response_type", "code"), ("redirect_uri", RETURN), ("state", "s t&te"),
-            ("scope", "openid profile email offline_access"), ("nonce", "n1"), ("code_challenge", &challenge),
+            ("client_id", CLI_CLIENT_ID),
+            ("response_type", "code"),
+            ("redirect_uri", RETURN),
+            ("state", "s t&te"),
+            ("scope", "openid profile email offline_access"),
+            ("nonce", "n1"),
+            ("code_challenge", &challenge),
             ("code_challenge_method", "S256"),
         ];
         for (name, value) in changes {
@@ -70,7 +76,8 @@ impl Desk {
     async fn submit(&self, page: &str, fields: &[(&str, &str)]) -> (u16, String, String) {
         let cut = |text: &str, from: &str| text.split_once(from).unwrap().1.split('"').next().unwrap().to_owned();
         let action = format!("{}{}", self.rig.sandbox.url(), cut(page, "action=\""));
-        let ticket = if page.contains("name=\"ticket\"") { cut(page, "name=\"ticket\" value=\"") } else { String::new() };
+        let ticket =
+            if page.contains("name=\"ticket\"") { cut(page, "name=\"ticket\" value=\"") } else { String::new() };
         let mut fields = fields.to_vec();
         fields.push(("ticket", &ticket));
         seen(self.browser.post(action).form(&fields).send().await.unwrap()).await
@@ -92,7 +99,10 @@ impl Desk {
 
     async fn redeem(&self, code: &str, changes: &[(&str, &str)]) -> (u16, Value) {
         let mut form = vec![
-            ("grant_type", "authorization_code"), ("client_id", CLI_CLIENT_ID), ("code", code), ("redirect_uri", RETURN),
+            ("grant_type", "authorization_code"),
+            ("client_id", CLI_CLIENT_ID),
+            ("code", code),
+            ("redirect_uri", RETURN),
             ("code_verifier", VERIFIER),
         ];
         for (name, value) in changes {
@@ -134,7 +144,8 @@ impl Desk {
 
     /// Who the API says the bearer is; none when it is refused.
     async fn me(&self, token: &str) -> Option<String> {
-        let answer = ask(&self.rig.http, self.rig.sandbox.url(), "/graphql", token, "{ me { email } }", json!({})).await;
+        let answer =
+            ask(&self.rig.http, self.rig.sandbox.url(), "/graphql", token, "{ me { email } }", json!({})).await;
         answer["data"]["me"]["email"].as_str().map(str::to_owned)
     }
 }
@@ -170,7 +181,10 @@ async fn the_document_is_where_clients_look() {
     }
     let keys: Value = desk.rig.http.get(desk.at("jwks_uri")).send().await.unwrap().json().await.unwrap();
     let key = &keys["keys"][0];
-    assert_eq!((key["kty"].as_str(), key["alg"].as_str(), key["use"].as_str()), (Some("RSA"), Some("RS256"), Some("sig")));
+    assert_eq!(
+        (key["kty"].as_str(), key["alg"].as_str(), key["use"].as_str()),
+        (Some("RSA"), Some("RS256"), Some("sig"))
+    );
     assert_eq!(keys["keys"].as_array().unwrap().len(), 1);
     let preflight = desk.rig.http.request(reqwest::Method::OPTIONS, desk.at("token_endpoint")).send().await.unwrap();
     assert_eq!(preflight.status(), 204);
@@ -207,12 +221,18 @@ async fn the_browser_is_sent_back_with_what_it_brought() {
     let (status, location, _) = desk.submit(&page, &[("person", people()[1].email)]).await;
     assert_eq!(status, 302);
     assert!(location.starts_with(&format!("{RETURN}?code=")), "{location}");
-    assert_eq!((parameter(&location, "state"), parameter(&location, "iss")), ("s t&te".to_owned(), desk.rig.sandbox.issuer_url()));
+    assert_eq!(
+        (parameter(&location, "state"), parameter(&location, "iss")),
+        ("s t&te".to_owned(), desk.rig.sandbox.issuer_url())
+    );
     // The page is good for one answer.
     assert_eq!(desk.submit(&page, &[("person", people()[0].email)]).await.0, 400);
     let (_, _, page) = desk.open(&[]).await;
     let (_, location, _) = desk.submit(&page, &[("deny", "yes")]).await;
-    assert_eq!((parameter(&location, "error"), parameter(&location, "state")), ("access_denied".to_owned(), "s t&te".to_owned()));
+    assert_eq!(
+        (parameter(&location, "error"), parameter(&location, "state")),
+        ("access_denied".to_owned(), "s t&te".to_owned())
+    );
     // Nobody else can be chosen.
     let (_, _, page) = desk.open(&[]).await;
     assert_eq!(desk.submit(&page, &[("person", SERVICE_ACCOUNT_EMAIL)]).await.0, 400);
@@ -241,7 +261,10 @@ async fn the_browser_is_sent_back_with_what_it_brought() {
     }
     // Any loopback port, by any of its names.
     assert_eq!(desk.open(&[("redirect_uri", "http://localhost:1/callback")]).await.0, 200);
-    assert_eq!(desk.open(&[("client_id", MCP_CLIENT_ID), ("redirect_uri", "http://[::1]:9/oauth/callback")]).await.0, 200);
+    assert_eq!(
+        desk.open(&[("client_id", MCP_CLIENT_ID), ("redirect_uri", "http://[::1]:9/oauth/callback")]).await.0,
+        200
+    );
 }
 
 #[tokio::test]
@@ -283,10 +306,16 @@ async fn refresh_tokens_rotate_and_a_second_use_ends_the_session() {
     assert_ne!(first["access_token"], second["access_token"]);
     assert_eq!(claims(text(&first, "access_token"))["sub"], claims(text(&second, "access_token"))["sub"]);
     assert_eq!(desk.me(text(&second, "access_token")).await.as_deref(), Some(people()[2].email));
-    let foreign = [("grant_type", "refresh_token"), ("client_id", MCP_CLIENT_ID), ("refresh_token", text(&second, "refresh_token"))];
+    let foreign = [
+        ("grant_type", "refresh_token"),
+        ("client_id", MCP_CLIENT_ID),
+        ("refresh_token", text(&second, "refresh_token")),
+    ];
     assert_eq!(desk.post("token_endpoint", &foreign).await.0, 400);
     let wider = [
-        ("grant_type", "refresh_token"), ("client_id", CLI_CLIENT_ID), ("scope", "openid admin"),
+        ("grant_type", "refresh_token"),
+        ("client_id", CLI_CLIENT_ID),
+        ("scope", "openid admin"),
         ("refresh_token", text(&second, "refresh_token")),
     ];
     assert_eq!(text(&desk.post("token_endpoint", &wider).await.1, "error"), "invalid_scope");
@@ -312,14 +341,19 @@ async fn devices_sign_in_with_a_code() {
     let codes = start().await;
     assert_eq!(text(&poll(&codes).await.1, "error"), "authorization_pending");
     assert_eq!(text(&poll(&codes).await.1, "error"), "slow_down");
-    let (status, _, page) = seen(desk.browser.get(text(&codes, "verification_uri_complete")).send().await.unwrap()).await;
+    let (status, _, page) =
+        seen(desk.browser.get(text(&codes, "verification_uri_complete")).send().await.unwrap()).await;
     assert!(status == 200 && page.contains(text(&codes, "user_code")));
     // Typed by a person: small letters, no hyphen.
     let typed = text(&codes, "user_code").replace('-', " ").to_lowercase();
     assert_eq!(desk.submit(&page, &[("user_code", "BBBB-BBBB"), ("person", people()[0].email)]).await.0, 400);
     assert_eq!(desk.submit(&page, &[("user_code", &typed)]).await.0, 400);
     assert_eq!(desk.submit(&page, &[("user_code", &typed), ("person", people()[2].email)]).await.0, 200);
-    assert_eq!(desk.submit(&page, &[("user_code", &typed), ("person", people()[0].email)]).await.0, 400, "answered already");
+    assert_eq!(
+        desk.submit(&page, &[("user_code", &typed), ("person", people()[0].email)]).await.0,
+        400,
+        "answered already"
+    );
     let (status, tokens) = poll(&codes).await;
     assert_eq!(status, 200, "{tokens}");
     assert_eq!(desk.me(text(&tokens, "access_token")).await.as_deref(), Some(people()[2].email));
@@ -372,14 +406,24 @@ async fn a_server_exchanges_the_tokens_of_its_callers() {
     // What is refused.
     let expired = desk.mint(json!({ "expires_in": -1 })).await;
     let id_token = text(&tokens, "id_token");
-    for (subject, error) in [("garbage", "invalid_grant"), (GUEST, "invalid_grant"), (&expired, "invalid_grant"), (id_token, "invalid_grant")] {
+    for (subject, error) in [
+        ("garbage", "invalid_grant"),
+        (GUEST, "invalid_grant"),
+        (&expired, "invalid_grant"),
+        (id_token, "invalid_grant"),
+    ] {
         let (status, answer) = desk.exchange(MCP_SERVER_CLIENT_SECRET, &[("subject_token", subject)]).await;
         assert_eq!((status, text(&answer, "error")), (400, error));
     }
     let wider = [("subject_token", inbound), ("scope", "admin")];
     assert_eq!(text(&desk.exchange(MCP_SERVER_CLIENT_SECRET, &wider).await.1, "error"), "invalid_scope");
     assert_eq!(desk.exchange("wrong", &[("subject_token", inbound)]).await.0, 401);
-    let public = [("grant_type", EXCHANGE), ("client_id", MCP_CLIENT_ID), ("subject_token", inbound), ("subject_token_type", ACCESS_TOKEN)];
+    let public = [
+        ("grant_type", EXCHANGE),
+        ("client_id", MCP_CLIENT_ID),
+        ("subject_token", inbound),
+        ("subject_token_type", ACCESS_TOKEN),
+    ];
     assert_eq!(text(&desk.post("token_endpoint", &public).await.1, "error"), "unauthorized_client");
 }
 
@@ -395,7 +439,8 @@ async fn tokens_can_be_revoked_and_sessions_ended() {
     assert_eq!(desk.me(access).await, None);
     let (status, next) = desk.refresh(refresh).await;
     assert_eq!(status, 200);
-    let token = [("client_id", CLI_CLIENT_ID), ("token", text(&next, "refresh_token")), ("token_type_hint", "refresh_token")];
+    let token =
+        [("client_id", CLI_CLIENT_ID), ("token", text(&next, "refresh_token")), ("token_type_hint", "refresh_token")];
     assert_eq!(desk.post("revocation_endpoint", &token).await.0, 200);
     assert_eq!(desk.me(text(&next, "access_token")).await, None);
     assert_eq!(desk.refresh(text(&next, "refresh_token")).await.0, 400);
@@ -447,7 +492,10 @@ async fn tests_can_sign_what_they_need() {
         assert_eq!(desk.me(&desk.mint(wish.clone()).await).await, None, "{wish}");
     }
     let mut forged = token.clone();
-    forged.replace_range(token.len() - 10..token.len() - 9, if token[token.len() - 10..].starts_with('A') { "B" } else { "A" });
+    forged.replace_range(
+        token.len() - 10..token.len() - 9,
+        if token[token.len() - 10..].starts_with('A') { "B" } else { "A" },
+    );
     assert_eq!(desk.me(&forged).await, None);
 }
 
@@ -458,10 +506,17 @@ async fn clients_register_themselves() {
         let answer = desk.rig.http.post(desk.at("registration_endpoint")).json(&body).send().await.unwrap();
         (answer.status().as_u16(), answer.json::<Value>().await.unwrap())
     };
-    let (status, made) = register(json!({ "client_name": "Editor", "redirect_uris": ["editor://signed-in", "http://localhost/cb"] })).await;
+    let (status, made) =
+        register(json!({ "client_name": "Editor", "redirect_uris": ["editor://signed-in", "http://localhost/cb"] }))
+            .await;
     assert_eq!(status, 201, "{made}");
     let id = text(&made, "client_id");
-    for (uri, good) in [("editor://signed-in", 200), ("http://localhost:77/cb", 200), ("http://localhost:77/other", 400), ("editor://x", 400)] {
+    for (uri, good) in [
+        ("editor://signed-in", 200),
+        ("http://localhost:77/cb", 200),
+        ("http://localhost:77/other", 400),
+        ("editor://x", 400),
+    ] {
         assert_eq!(desk.open(&[("client_id", id), ("redirect_uri", uri)]).await.0, good, "{uri}");
     }
     let changes = [("client_id", id), ("redirect_uri", "editor://signed-in")];
@@ -471,7 +526,12 @@ async fn clients_register_themselves() {
     for uris in [json!([]), json!(["http://evil.example/cb"]), json!(["javascript://x"]), json!(["https://x/#y"])] {
         assert_eq!(register(json!({ "redirect_uris": uris })).await.0, 400);
     }
-    assert_eq!(register(json!({ "redirect_uris": ["https://x/cb"], "token_endpoint_auth_method": "client_secret_basic" })).await.0, 400);
+    assert_eq!(
+        register(json!({ "redirect_uris": ["https://x/cb"], "token_endpoint_auth_method": "client_secret_basic" }))
+            .await
+            .0,
+        400
+    );
 }
 
 #[tokio::test]
