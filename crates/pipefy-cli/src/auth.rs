@@ -106,9 +106,9 @@ fn say(start: &Start, text: &str) {
 }
 
 /// `auth status`
-pub(crate) fn show<'a>(start: &'a Start, args: Args) -> Work<'a> {
+pub(crate) fn show<'a>(start: &'a Start, _: Args) -> Work<'a> {
     Box::pin(async move {
-        let json = given(&args, crate::parse::JSON);
+        let json = start.json;
         let loaded = settings(start)?;
         let status = status(&loaded.auth, start.globals.token.clone().map(Into::into)).await?;
         let mut code = status.exit_code();

@@ -28,6 +28,8 @@ pub(crate) struct Flow<'a> {
     pub(crate) policy: Policy,
     pub(crate) budget: Budget,
     pub(crate) approved: Approved,
+    /// Whether the output is for programs.
+    pub(crate) json: bool,
 }
 
 impl Flow<'_> {

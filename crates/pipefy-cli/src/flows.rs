@@ -8,10 +8,9 @@ use serde_json::{Map, Value, json};
 
 use crate::failure::Failure;
 use crate::flow::Flow;
-use crate::output::{Body, Shown};
-use crate::run::nothing;
+use crate::output::{Body, Shown, Style, json_text};
 use crate::shapes::with_success;
-use crate::values;
+use crate::{show, values};
 
 type Args = Map<String, Value>;
 type Work<'a> = BoxFuture<'a, Result<Shown, Failure>>;
@@ -41,7 +40,7 @@ pub(crate) fn transitions_note<'a>(flow: &'a Flow<'a>, mut args: Args) -> Work<'
         args.extend(extra);
         let tool = if args.contains_key("phase_id") { "update_phase" } else { "create_phase" };
         let outcome = flow.call(tool, args).await?;
-        Ok(Shown::value(outcome.body.into_value()).note(
+        Ok(plainly(flow, outcome).note(
             "note: which phases cards can move to is set in Pipefy's UI (pipe settings, phase, connections); \
              `pipefy phase targets` lists them",
         ))
@@ -60,7 +59,7 @@ pub(crate) fn organization<'a>(flow: &'a Flow<'a>, mut args: Args) -> Work<'a> {
             })?;
             args.insert("organization_id".to_owned(), id.into());
         }
-        Ok(Shown::value(flow.call("get_organization", args).await?.body.into_value()))
+        Ok(plainly(flow, flow.call("get_organization", args).await?))
     })
 }
 
@@ -70,19 +69,13 @@ pub(crate) fn automations<'a>(flow: &'a Flow<'a>, args: Args) -> Work<'a> {
     Box::pin(async move {
         let outcome = flow.call("get_automations", args).await?;
         let page = outcome.page.clone().unwrap_or_default();
-        let body = outcome.body.into_value();
-        // The capability's data may be the page or only its nodes.
-        let (nodes, whole) = match body.get("nodes").cloned() {
-            Some(nodes) => (nodes, body),
-            None => {
-                let whole = json!({
-                    "nodes": body,
-                    "totalCount": page.total_count.unwrap_or_default(),
-                    "pageInfo": { "hasNextPage": page.has_more, "endCursor": page.end_cursor },
-                });
-                (body, whole)
-            }
-        };
+        let shown = plainly(flow, outcome);
+        let Body::Value(nodes) = shown.body else { return Ok(shown) };
+        let whole = json!({
+            "nodes": nodes,
+            "totalCount": page.total_count.unwrap_or_default(),
+            "pageInfo": { "hasNextPage": page.has_more, "endCursor": page.end_cursor },
+        });
         let rows: Value = nodes
             .as_array()
             .into_iter()
@@ -93,36 +86,35 @@ pub(crate) fn automations<'a>(flow: &'a Flow<'a>, args: Args) -> Work<'a> {
                 Value::Object(cells.collect())
             })
             .collect();
-        let info = |name: &str| dig(&whole, name).cloned().unwrap_or_default();
-        let total = info("totalCount").as_i64().unwrap_or_default();
-        let more = if info("pageInfo.hasNextPage") == Value::Bool(true) { "True" } else { "False" };
-        let cursor = info("pageInfo.endCursor").as_str().unwrap_or("None").to_owned();
-        Ok(Shown {
-            after: Some(format!("totalCount={total} hasNextPage={more} endCursor={cursor}")),
-            body: Body::Either(rows, whole),
-            ..Shown::default()
-        })
+        let total = page.total_count.unwrap_or_default();
+        let more = if page.has_more { "True" } else { "False" };
+        let cursor = page.end_cursor.as_deref().unwrap_or("None");
+        let after = Some(format!("totalCount={total} hasNextPage={more} endCursor={cursor}"));
+        Ok(Shown { after, body: Body::Either(rows, whole), ..shown })
     })
+}
+
+/// The result as Pipefy gave it.
+fn plainly(flow: &Flow<'_>, outcome: Outcome) -> Shown {
+    show::dressed(outcome, flow.approved, |outcome| outcome.body.into_value())
 }
 
 /// `audit export`: the result, to stdout or to a file.
 pub(crate) fn audit<'a>(flow: &'a Flow<'a>, mut args: Args) -> Work<'a> {
     Box::pin(async move {
         let output = args.shift_remove("output");
-        let value = flow.call("export_pipe_audit_logs", args).await?.body.into_value();
-        let Some(path) = output.as_ref().and_then(Value::as_str) else {
-            return Ok(Shown::value(value));
+        let Some(path) = output.as_ref().and_then(Value::as_str).map(std::path::Path::new) else {
+            return Ok(plainly(flow, flow.call("export_pipe_audit_logs", args).await?));
         };
-        let path = std::path::Path::new(path);
-        let written = match path.parent() {
-            Some(folder) => std::fs::create_dir_all(folder),
-            None => Ok(()),
+        let failed =
+            |error: std::io::Error| Failure::refused(format!("--output {} cannot be written: {error}", path.display()));
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder).map_err(failed)?;
         }
-        .and_then(|()| std::fs::write(path, crate::output::json_text(&value, crate::output::Style::MACHINE)));
-        match written {
-            Ok(()) => Ok(nothing()),
-            Err(error) => Err(Failure::refused(format!("--output {} cannot be written: {error}", path.display()))),
-        }
+        let shown = plainly(flow, flow.call("export_pipe_audit_logs", args).await?);
+        let Body::Value(value) = &shown.body else { return Ok(shown) };
+        std::fs::write(path, json_text(value, Style::MACHINE)).map_err(failed)?;
+        Ok(Shown { body: Body::Nothing, ..shown })
     })
 }
 
@@ -137,16 +129,7 @@ pub(crate) fn graphql<'a>(flow: &'a Flow<'a>, args: Args) -> Work<'a> {
             }
             other => other?,
         };
-        let value = outcome.body.into_value();
-        let errors = value.get("errors").and_then(Value::as_array).is_some_and(|errors| !errors.is_empty());
-        let failed = errors || value.get("error").is_some();
-        Ok(match (errors, value) {
-            (true, Value::Object(mut map)) => {
-                let errors = map.shift_remove("errors").unwrap_or_default();
-                Shown::value(json!({ "errors": errors })).code(1)
-            }
-            (_, value) => Shown::value(value).code(u8::from(failed)),
-        })
+        Ok(plainly(flow, outcome))
     })
 }
 
@@ -192,19 +175,19 @@ pub(crate) fn create_agent<'a>(flow: &'a Flow<'a>, mut args: Args) -> Work<'a> {
         let preflight = preflight(flow, &mut args).await?;
         let active = args.get("active").cloned().unwrap_or(Value::Bool(true));
         let outcome = flow.call("create_ai_agent", args).await?;
-        let message = outcome.message.clone();
-        let Value::Object(data) = outcome.body.into_value() else { return Ok(nothing()) };
-        let part = |name: &str| data.get(name).cloned().unwrap_or_default();
-        let mut map = Map::new();
-        map.insert("success".to_owned(), true.into());
-        map.insert("agent_uuid".to_owned(), part("agent_uuid"));
-        map.insert("message".to_owned(), message.into());
-        map.insert("disabled_at".to_owned(), part("disabled_at"));
-        map.insert("active".to_owned(), data.get("active").cloned().unwrap_or(active));
-        if let Some(preflight) = preflight {
-            map.insert("preflight".to_owned(), preflight);
-        }
-        Ok(Shown::value(map.into()))
+        Ok(show::dressed(outcome, flow.approved, |outcome| {
+            let message = outcome.message.clone();
+            let data = outcome.body.into_value();
+            let part = |name: &str| data.get(name).cloned();
+            let mut map = Map::new();
+            map.insert("success".to_owned(), true.into());
+            map.insert("agent_uuid".to_owned(), part("agent_uuid").unwrap_or_default());
+            map.insert("message".to_owned(), message.into());
+            map.insert("disabled_at".to_owned(), part("disabled_at").unwrap_or_default());
+            map.insert("active".to_owned(), part("active").unwrap_or(active));
+            map.extend(preflight.map(|preflight| ("preflight".to_owned(), preflight)));
+            map.into()
+        }))
     })
 }
 
@@ -212,11 +195,14 @@ pub(crate) fn create_agent<'a>(flow: &'a Flow<'a>, mut args: Args) -> Work<'a> {
 pub(crate) fn update_agent<'a>(flow: &'a Flow<'a>, mut args: Args) -> Work<'a> {
     Box::pin(async move {
         let preflight = preflight(flow, &mut args).await?;
-        let mut value = with_message(flow.call("update_ai_agent", args).await?);
-        if let (Value::Object(map), Some(preflight)) = (&mut value, preflight) {
-            map.insert("preflight".to_owned(), preflight);
-        }
-        Ok(Shown::value(value))
+        let outcome = flow.call("update_ai_agent", args).await?;
+        Ok(show::dressed(outcome, flow.approved, |outcome| {
+            let mut value = with_message(outcome);
+            if let (Value::Object(map), Some(preflight)) = (&mut value, preflight) {
+                map.insert("preflight".to_owned(), preflight);
+            }
+            value
+        }))
     })
 }
 
@@ -241,7 +227,7 @@ pub(crate) fn create_ai_automation<'a>(flow: &'a Flow<'a>, args: Args) -> Work<'
     Box::pin(async move {
         check_prompt(flow, &args).await?;
         let outcome = flow.call("create_ai_automation", args).await?;
-        Ok(Shown::value(with_message(outcome)))
+        Ok(show::dressed(outcome, flow.approved, with_message))
     })
 }
 
@@ -284,7 +270,7 @@ pub(crate) fn update_ai_automation<'a>(flow: &'a Flow<'a>, mut args: Args) -> Wo
         check_prompt(flow, &check).await?;
         args.shift_remove("pipe");
         let outcome = flow.call("update_ai_automation", args).await?;
-        Ok(Shown::value(with_message(outcome)))
+        Ok(show::dressed(outcome, flow.approved, with_message))
     })
 }
 
@@ -350,8 +336,10 @@ pub(crate) fn provider_write<'a>(flow: &'a Flow<'a>, args: Args) -> Work<'a> {
             return Ok(stopped);
         }
         let tool = if args.contains_key("provider_id") { "update_llm_provider" } else { "create_llm_provider" };
-        let body = flow.call(tool, args).await?.body.into_value();
-        Ok(Shown::value(with_success(None, under("provider", body))))
+        let outcome = flow.call(tool, args).await?;
+        Ok(show::dressed(outcome, flow.approved, |outcome| {
+            with_success(None, under("provider", outcome.body.into_value()))
+        }))
     })
 }
 
@@ -379,8 +367,10 @@ fn knowledge<'a>(flow: &'a Flow<'a>, args: Args, kind: &'static str) -> Work<'a>
             return Ok(stopped);
         }
         let verb = if args.contains_key(&format!("{kind}_id")) { "update" } else { "create" };
-        let body = flow.call(&format!("{verb}_ai_knowledge_base_{kind}"), args).await?.body.into_value();
-        Ok(Shown::value(with_success(None, under(&format!("knowledge_base_{kind}"), body))))
+        let outcome = flow.call(&format!("{verb}_ai_knowledge_base_{kind}"), args).await?;
+        Ok(show::dressed(outcome, flow.approved, |outcome| {
+            with_success(None, under(&format!("knowledge_base_{kind}"), outcome.body.into_value()))
+        }))
     })
 }
 
@@ -417,13 +407,17 @@ fn export<'a>(flow: &'a Flow<'a>, mut args: Args, start: &'static str, look: &'s
             "csv" => true,
             _ => return Err(Failure::usage("--format must be json or csv")),
         };
+        if csv && flow.json {
+            return Err(Failure::usage("--format csv writes the file as it is; leave out --json"));
+        }
         if csv && limit <= 0.0 {
             return Err(Failure::usage("--poll-timeout must be more than 0"));
         }
-        let started = flow.call(start, args).await?.body.into_value();
-        if !csv {
-            return Ok(Shown::value(started));
+        let started = flow.call(start, args).await?;
+        if !csv || started.whole {
+            return Ok(plainly(flow, started));
         }
+        let started = started.body.into_value();
         let id = find(&started, &mut |key, value| {
             (key == "id").then(|| value.as_str().map_or_else(|| value.to_string(), str::to_owned))
         })

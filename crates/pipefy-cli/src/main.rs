@@ -19,6 +19,7 @@ mod prompt;
 mod run;
 mod sandbox;
 mod shapes;
+mod show;
 mod tokens;
 mod tools;
 mod values;

@@ -7,7 +7,7 @@ use pipefy_tools::Class;
 use serde_json::{Map, Value};
 use std::ffi::OsString;
 
-use crate::command::{Command, Consent, Form, Kind, Param, Preset, Route, commas, flag, int};
+use crate::command::{Command, Consent, Form, Kind, Param, Preset, commas, flag, int};
 use crate::commands;
 use crate::failure::Failure;
 use crate::tokens::{self, Flags};
@@ -16,8 +16,7 @@ use crate::values;
 /// The name in usage lines.
 pub(crate) const PROGRAM: &str = "pipefy";
 
-/// The name under which a command about this program finds that its output is for programs.
-pub(crate) const JSON: &str = "$json";
+const JSON: &str = "$json";
 pub(crate) const INSTALL_COMPLETION: &str = "--install-completion";
 pub(crate) const SHOW_COMPLETION: &str = "--show-completion";
 
@@ -258,9 +257,6 @@ pub(crate) fn options(command: &Command) -> Vec<Param> {
         _ => options.push(flag("--yes -y", YES, "Do it without asking")),
     }
     let Some(op) = commands::tool_of(command).map(|tool| tool.op()) else { return options };
-    if matches!(command.route, Route::Flow(_)) {
-        return options;
-    }
     let mut shared = Vec::new();
     if op.selects.is_some() {
         shared.push(commas("--fields", "fields", "Only these fields of each item, e.g. id,title,current_phase.name"));
@@ -382,12 +378,7 @@ fn given(command: &Command, matches: &ArgMatches) -> Result<Given, String> {
     for param in options(command) {
         let value = value(&param, matches)?.or(param.default.value());
         match (param.name, value) {
-            (JSON, value) => {
-                given.json = value == Some(true.into());
-                if matches!(command.route, Route::Local(_)) {
-                    given.args.insert(JSON.to_owned(), given.json.into());
-                }
-            }
+            (JSON, value) => given.json = value == Some(true.into()),
             (RICH, value) => given.json = value != Some(true.into()),
             (YES, value) => given.yes = value == Some(true.into()),
             // An option that nobody gave must not be sent: the capability's own default may differ by call.

@@ -10,18 +10,17 @@ use pipefy::settings::{
 use pipefy::{Budget, Credential, PipefyEngine, Surface};
 use pipefy_auth::AuthError;
 use pipefy_sandbox::Attached;
-use pipefy_tools::{Local, Outcome, Policy, Toolbox};
-use serde_json::{Map, Value, json};
+use pipefy_tools::{Local, Policy, Toolbox};
+use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
-use crate::command::{Command, Consent, Route, Show};
+use crate::command::{Command, Consent, Route};
 use crate::credential::Lazy;
 use crate::failure::Failure;
 use crate::flow::{Approved, Flow};
 use crate::output::{Body, Shown, Terminal};
 use crate::parse::{self, Early, Given, Globals, Line};
-use crate::shapes::with_success;
-use crate::{commands, completion, prompt, sandbox};
+use crate::{completion, prompt, sandbox, show};
 
 /// How long a call may take to notice Ctrl-C.
 const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -54,7 +53,7 @@ pub(crate) fn run(argv: &[OsString]) -> u8 {
     };
     let Line { globals, command, given } = line;
     let json = given.json;
-    let start = Start { environment, terminal, globals, command, yes: given.yes };
+    let start = Start { environment, terminal, globals, command, yes: given.yes, json };
     let code = match runtime.block_on(act(&start, given)) {
         Ok(shown) => terminal.show(shown, json),
         Err(failure) => {
@@ -79,6 +78,8 @@ pub(crate) struct Start {
     pub(crate) command: &'static Command,
     /// Whether `--yes` was given.
     pub(crate) yes: bool,
+    /// Whether the output is for programs.
+    pub(crate) json: bool,
 }
 
 async fn act(start: &Start, given: Given) -> Result<Shown, Failure> {
@@ -101,7 +102,7 @@ async fn act(start: &Start, given: Given) -> Result<Shown, Failure> {
             Route::Flow(run) => run(flow, args).await,
             _ => {
                 let outcome = flow.call(tool, args).await?;
-                Ok(shown(command, outcome, approved))
+                Ok(show::row(command, outcome, approved))
             }
         })
         .await
@@ -121,98 +122,6 @@ async fn ask(start: &Start, args: &Map<String, Value>) -> Result<Approved, Failu
         prompt::confirm(&start.terminal, &format!("permanently {verb} {}", what(args)), start.yes).await?;
     }
     Ok(Approved::Yes)
-}
-
-/// What the row shows of a result.
-pub(crate) fn shown(command: &Command, outcome: Outcome, approved: Approved) -> Shown {
-    let notes = notes(&outcome);
-    let unverified = outcome.extra.get("verification").and_then(|v| v.get("verified")) == Some(&Value::Bool(false));
-    if outcome.whole {
-        let value = outcome.body.into_value();
-        if approved == Approved::Preview && value.get("requires_confirmation").is_some() {
-            return draft(value);
-        }
-        return Shown::value(value);
-    }
-    let extra = outcome.extra.clone();
-    let body = |outcome: Outcome| outcome.body.into_value();
-    let value = match &command.show {
-        Show::Body => body(outcome),
-        Show::At(key) => match body(outcome) {
-            Value::Object(mut map) => map.shift_remove(*key).unwrap_or(Value::Null),
-            other => other,
-        },
-        Show::Success => with_success(None, body(outcome)),
-        Show::SuccessAs(key) => {
-            let value = match body(outcome) {
-                Value::Object(mut map) if map.len() == 1 || map.contains_key(*key) => match map.shift_remove(*key) {
-                    Some(part) => part,
-                    None => map.into_iter().next().map(|(_, part)| part).unwrap_or_default(),
-                },
-                other => other,
-            };
-            json!({ "success": true, *key: value })
-        }
-        Show::Told => {
-            let message = outcome.message.clone();
-            with_success(message, body(outcome))
-        }
-        Show::Done(root) => json!({ *root: { "success": true } }),
-        Show::Under(key) => json!({ *key: body(outcome) }),
-        Show::With(of) => of(outcome),
-    };
-    let value = with_extra(value, extra);
-    let mut shown = Shown::value(value);
-    shown.notes = notes;
-    shown.code = shown.code.max(u8::from(unverified));
-    shown
-}
-
-/// What a capability did otherwise than asked belongs into the data that scripts read.
-fn with_extra(mut value: Value, mut extra: Map<String, Value>) -> Value {
-    if let Value::Object(map) = &mut value {
-        for key in ["title_warning", "skipped_field_ids"] {
-            if let Some(said) = extra.shift_remove(key) {
-                map.entry(key).or_insert(said);
-            }
-        }
-    }
-    value
-}
-
-/// What was not sent, for people to look at.
-fn draft(value: Value) -> Shown {
-    let Value::Object(mut map) = value else { return Shown::value(value).code(2) };
-    for key in ["success", "requires_confirmation", "confirmation_token", "message", "resource"] {
-        map.shift_remove(key);
-    }
-    let map = match map.shift_remove("draft") {
-        Some(Value::Object(draft)) => draft,
-        _ => map,
-    };
-    Shown::value(map.into()).note("Nothing was sent. Repeat the command with --yes to send it.").code(2)
-}
-
-/// What belongs beside the data: where reading all pages ended, and what reading back showed.
-fn notes(outcome: &Outcome) -> Vec<String> {
-    let mut notes = Vec::new();
-    let text = |key: &str| outcome.extra.get(key).and_then(Value::as_str);
-    if outcome.extra.get("complete") == Some(&Value::Bool(false)) {
-        let returned = outcome.extra.get("returned").map(Value::to_string).unwrap_or_default();
-        let why = text("stopped").map(|why| format!(" ({why})")).unwrap_or_default();
-        let next = text("next_cursor").map(|cursor| format!(" Go on with --after {cursor}")).unwrap_or_default();
-        notes.push(format!("note: {returned} items read, and there are more{why}.{next}"));
-    }
-    notes.extend(text("warning").map(|warning| format!("warning: {}", commands::with_commands(warning))));
-    if let Some(verification) = outcome.extra.get("verification") {
-        let note = verification.get("note").and_then(Value::as_str).unwrap_or_default();
-        notes.push(match verification.get("verified") {
-            Some(Value::Bool(true)) => format!("verified: {note}"),
-            Some(Value::Bool(false)) => format!("not as asked: {note}"),
-            _ => format!("could not be verified: {note}"),
-        });
-    }
-    notes
 }
 
 /// Settings, and what the command line puts in their place.
@@ -314,6 +223,7 @@ impl Start {
             policy: Policy { read_only: loaded.policy.read_only },
             budget: Budget::unlimited().with_cancel(cancel.clone()),
             target: &target,
+            json: self.json,
             approved,
         };
         let mut work = std::pin::pin!(work(&flow));

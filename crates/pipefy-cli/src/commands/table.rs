@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::command::{Command, Preset, Shape, commas, id, int, json, named, object, pair, text, word};
+use crate::command::{Command, Preset, Shape, Show, commas, id, int, json, named, object, pair, text, word};
 use crate::failure::Failure;
 
 pub(super) static TABLES: &[Command] = &[
@@ -27,7 +27,8 @@ pub(super) static TABLES: &[Command] = &[
     ]),
     Command::new("table delete", "delete_table", "Delete a table and its records for good")
         .takes(&[id("table_id", "Table id")])
-        .deletes(|given| named("table", "table_id", given)),
+        .deletes(|given| named("table", "table_id", given))
+        .shows(Show::Done("deleteTable")),
     Command::new("table field create", "create_table_field", "Create a field in a table").takes(&[
         id("table_id", "Table id"),
         text("--label -l", "label", "Label").required(),

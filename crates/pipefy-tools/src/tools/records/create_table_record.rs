@@ -29,7 +29,13 @@ impl Write for CreateTableRecord {
     type Keep = String;
 
     async fn plan(self, _: &Call<'_>) -> Result<Plan<String>, ToolError> {
-        let attributes = attributes(unpacked(self.fields))?;
+        let titled = self.title.as_deref().is_some_and(|title| !title.trim().is_empty());
+        // A record may consist of its title; with neither there is nothing to create.
+        let attributes = match unpacked(self.fields) {
+            Value::Object(map) if titled && map.is_empty() => Vec::new(),
+            Value::Array(list) if titled && list.is_empty() => Vec::new(),
+            fields => attributes(fields)?,
+        };
         // What arguments of their own stand for is not taken from here: the explicit argument wins.
         let mut input = extra_keys(extra_object(self.extra_input)?, &["table_id", "fields", "fields_attributes"]);
         let table_id = self.table_id.to_string();
