@@ -183,6 +183,7 @@ impl McpRuntime {
                 local: (!hosted).then(|| Local {
                     env: environment
                         .variables_with_prefix(IPAAS_CONNECTION_PREFIX)
+                        .chain(environment.home().and_then(|home| home.to_str()).map(|home| ("HOME", home)))
                         .map(|(name, value)| (name.to_owned(), value.into()))
                         .collect(),
                 }),

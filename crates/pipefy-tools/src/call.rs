@@ -38,7 +38,7 @@ pub struct Toolbox {
 /// What of this machine a call may use. Only on a server or command line that serves the person at this machine.
 #[derive(Debug, Default)]
 pub struct Local {
-    /// The variables that `$env` references may name, as they were at start-up.
+    /// The variables that `$env` references may name, as they were at start-up, and `HOME`, which `~` in a path stands for.
     pub env: Map<String, Value>,
 }
 
