@@ -123,7 +123,12 @@ fn page(good: bool) -> Response {
     let (status, title, colour, text) = if good {
         (StatusCode::OK, "Signed in to the Pipefy CLI", "#005EFC", "You can close this tab and return to the terminal.")
     } else {
-        (StatusCode::BAD_REQUEST, "Login failed", "#C22E00", "Return to the terminal for details, and try again from there.")
+        (
+            StatusCode::BAD_REQUEST,
+            "Login failed",
+            "#C22E00",
+            "Return to the terminal for details, and try again from there.",
+        )
     };
     let html = format!(
         "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>{title}</title></head>\

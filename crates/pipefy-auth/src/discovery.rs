@@ -63,7 +63,9 @@ pub enum DiscoveryError {
         fields: Vec<&'static str>,
     },
     /// The document speaks for somebody else.
-    #[error("OIDC issuer mismatch: asked {asked}, the document names {named}; set PIPEFY_AUTH_URL to the issuer's own name")]
+    #[error(
+        "OIDC issuer mismatch: asked {asked}, the document names {named}; set PIPEFY_AUTH_URL to the issuer's own name"
+    )]
     IssuerMismatch {
         /// As configured.
         asked: String,

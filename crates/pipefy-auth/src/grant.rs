@@ -139,7 +139,9 @@ impl Carrier<'_> {
             }
             // To the library every error of a carrier is a weak network, which a device login polls through.
             Err(error @ (GrantError::Network(_) | GrantError::Status(500..))) => Err(error),
-            Err(GrantError::Status(status)) => respond(400, &json!({ "error": STATUS, "error_description": status.to_string() })),
+            Err(GrantError::Status(status)) => {
+                respond(400, &json!({ "error": STATUS, "error_description": status.to_string() }))
+            }
             Err(GrantError::Invalid(wrong)) => respond(400, &json!({ "error": INVALID, "error_description": wrong })),
         }
     }
@@ -154,8 +156,9 @@ impl Carrier<'_> {
         };
         match self.expect {
             Expect::Tokens => {
-                GrantedTokens::read(&fields)
-                    .map_err(|wrong| GrantError::Invalid(format!("the token endpoint's answer is invalid ({wrong})")))?;
+                GrantedTokens::read(&fields).map_err(|wrong| {
+                    GrantError::Invalid(format!("the token endpoint's answer is invalid ({wrong})"))
+                })?;
             }
             Expect::DeviceCode => {
                 let missing: Vec<&str> = ["device_code", "user_code", "verification_uri", "expires_in"]
@@ -177,10 +180,7 @@ const STATUS: &str = "http status";
 const INVALID: &str = "invalid answer";
 
 fn respond(status: u16, body: &Value) -> Result<HttpResponse, GrantError> {
-    http::Response::builder()
-        .status(status)
-        .body(body.to_string().into_bytes())
-        .map_err(|_| GrantError::Status(status))
+    http::Response::builder().status(status).body(body.to_string().into_bytes()).map_err(|_| GrantError::Status(status))
 }
 
 /// A token answer in the library's terms.

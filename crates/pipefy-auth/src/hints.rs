@@ -30,7 +30,8 @@ impl Platform {
     }
 }
 
-const ESCAPE_HATCH: &str = "Or do without it: set PIPEFY_KEYCHAIN_BACKEND=file, or a static PIPEFY_TOKEN; see docs/cli/auth.md.";
+const ESCAPE_HATCH: &str =
+    "Or do without it: set PIPEFY_KEYCHAIN_BACKEND=file, or a static PIPEFY_TOKEN; see docs/cli/auth.md.";
 
 /// Advice for the store that failed: by its name first, then by platform. One platform's advice never names another's.
 pub fn keychain_hint(backend: &str, platform: Platform, config_dir: Option<&Path>) -> String {
@@ -63,7 +64,16 @@ mod tests {
     #[test]
     fn each_platform_gets_its_own_advice() {
         let words = [
-            (Platform::MacOs, vec!["errSecInvalidOwnerEdit", "-25244", "security delete-generic-password -s pipefy", "Terminal.app", "Always Allow"]),
+            (
+                Platform::MacOs,
+                vec![
+                    "errSecInvalidOwnerEdit",
+                    "-25244",
+                    "security delete-generic-password -s pipefy",
+                    "Terminal.app",
+                    "Always Allow",
+                ],
+            ),
             (Platform::Linux, vec!["Secret Service", "gnome-keyring", "kwallet"]),
             (Platform::Windows, vec!["Credential Manager", "interactive prompt"]),
         ];

@@ -39,11 +39,7 @@ impl AuthHttp {
     }
 
     /// Sends and reads the whole answer, whatever its status.
-    pub(crate) async fn send(
-        &self,
-        request: reqwest::RequestBuilder,
-        limit: Duration,
-    ) -> Result<Answer, HttpFailure> {
+    pub(crate) async fn send(&self, request: reqwest::RequestBuilder, limit: Duration) -> Result<Answer, HttpFailure> {
         let mut response = request.timeout(limit).send().await.map_err(|error| HttpFailure::new(&error))?;
         let status = response.status().as_u16();
         let content_type = response.headers().get(reqwest::header::CONTENT_TYPE);
@@ -104,11 +100,7 @@ impl HttpFailure {
 
 /// Text of a server as it may be shown: printable ASCII, one line, at most 200 characters.
 pub(crate) fn clean(text: &str) -> String {
-    let shown: String = text
-        .trim()
-        .chars()
-        .map(|c| if c.is_ascii_graphic() || c == ' ' { c } else { '?' })
-        .take(200)
-        .collect();
+    let shown: String =
+        text.trim().chars().map(|c| if c.is_ascii_graphic() || c == ' ' { c } else { '?' }).take(200).collect();
     shown
 }

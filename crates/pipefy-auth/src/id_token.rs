@@ -98,7 +98,8 @@ async fn keys(http: &AuthHttp, issuer: &Issuer) -> Result<JwkSet, String> {
     let Some(uri) = &issuer.jwks_uri else {
         return Err("the issuer sent an ID token but publishes no keys (jwks_uri) to verify it".to_owned());
     };
-    let unreachable = |cause: &dyn std::fmt::Display| format!("the issuer's keys could not be fetched ({cause}); try again");
+    let unreachable =
+        |cause: &dyn std::fmt::Display| format!("the issuer's keys could not be fetched ({cause}); try again");
     let client = http.client().map_err(|error| unreachable(&error))?;
     let answer = http.send(client.get(uri), DISCOVERY_LIMIT).await.map_err(|error| unreachable(&error))?;
     if answer.status != 200 {

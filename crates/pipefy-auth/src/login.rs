@@ -162,7 +162,10 @@ impl DeviceLogin {
             .map_err(|error| failed(&error.into()))?;
         // The user is sent there, so it must not be a place that the policy refuses.
         let policy = settings.url_policy();
-        let shown = [Some(details.verification_uri().as_str()), details.verification_uri_complete().map(|uri| uri.secret().as_str())];
+        let shown = [
+            Some(details.verification_uri().as_str()),
+            details.verification_uri_complete().map(|uri| uri.secret().as_str()),
+        ];
         for uri in shown.into_iter().flatten() {
             check_shown(uri, policy)?;
         }
@@ -205,10 +208,8 @@ impl DeviceLogin {
         let asked = now();
         let limit = self.expires_in();
         let expired = || AuthError::LoginTimeout { waiting_at: self.verification_uri().to_owned(), limit };
-        let polling = self
-            .client
-            .exchange_device_access_token(&self.details)
-            .request_async(&carrier, tokio::time::sleep, None);
+        let polling =
+            self.client.exchange_device_access_token(&self.details).request_async(&carrier, tokio::time::sleep, None);
         // The library watches the wall clock, which may be set back.
         let answer = match tokio::time::timeout(limit, polling).await {
             Err(_) => return Err(expired()),
@@ -266,7 +267,9 @@ async fn complete(
 
 fn failed(error: &GrantError) -> AuthError {
     AuthError::login(match error {
-        GrantError::Network(cause) => format!("the token endpoint is unreachable ({cause}); check the network and try again"),
+        GrantError::Network(cause) => {
+            format!("the token endpoint is unreachable ({cause}); check the network and try again")
+        }
         GrantError::OAuth { .. } => format!("Token exchange failed: {error}"),
         GrantError::Status(_) | GrantError::Invalid(_) => error.to_string(),
     })

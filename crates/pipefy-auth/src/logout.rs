@@ -142,7 +142,9 @@ impl SessionKeeper {
         match answer.status {
             200..=299 => Ok(()),
             status => {
-                let code = answer.json().and_then(|fields| fields.get("error").and_then(Value::as_str).map(crate::http::clean));
+                let code = answer
+                    .json()
+                    .and_then(|fields| fields.get("error").and_then(Value::as_str).map(crate::http::clean));
                 Err(code.map_or(format!("HTTP {status}"), |code| format!("HTTP {status}, {code}")))
             }
         }

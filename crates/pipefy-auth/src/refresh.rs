@@ -85,7 +85,9 @@ impl SessionKeeper {
     /// Takes the cross-process lock.
     pub(crate) async fn lock(&self) -> Result<RefreshLock, RefreshError> {
         let Some(dir) = &self.lock_dir else {
-            return Err(RefreshError::new("the home directory is unknown, so there is no place for the refresh lock; set HOME"));
+            return Err(RefreshError::new(
+                "the home directory is unknown, so there is no place for the refresh lock; set HOME",
+            ));
         };
         RefreshLock::acquire(dir, self.lock_limit).await.map_err(|error| RefreshError::new(error.to_string()))
     }
@@ -228,7 +230,9 @@ impl BearerSource for SessionSource {
                     Err(CredentialError::Refused { message: AuthError::Refresh(error).to_string() })
                 }
                 Err(error) => Err(CredentialError::Unavailable {
-                    message: format!("The stored session could not be refreshed: {error}. Try again; if it stays, run `pipefy auth login`."),
+                    message: format!(
+                        "The stored session could not be refreshed: {error}. Try again; if it stays, run `pipefy auth login`."
+                    ),
                 }),
             }
         })

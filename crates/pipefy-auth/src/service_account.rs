@@ -110,8 +110,8 @@ impl ServiceAccount {
             Some(Value::String(token)) if !token.is_empty() => SecretString::from(token.as_str()),
             _ => return Err(refused("the token endpoint's answer holds no access token")),
         };
-        let bearer = Bearer::new(&token)
-            .map_err(|_| refused("the token endpoint's access token cannot be sent in a header"))?;
+        let bearer =
+            Bearer::new(&token).map_err(|_| refused("the token endpoint's access token cannot be sent in a header"))?;
         let lifetime = lifetime(&fields, token.expose_secret());
         Ok(Token { bearer, renew_at: asked + lifetime.saturating_sub(AHEAD.min(lifetime / 5)) })
     }

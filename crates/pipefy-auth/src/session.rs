@@ -125,15 +125,8 @@ impl StoredSession {
     }
 }
 
-const TOKEN_FIELDS: [&str; 7] = [
-    "access_token",
-    "refresh_token",
-    "token_type",
-    "expires_in",
-    "refresh_expires_in",
-    "scope",
-    "id_token",
-];
+const TOKEN_FIELDS: [&str; 7] =
+    ["access_token", "refresh_token", "token_type", "expires_in", "refresh_expires_in", "scope", "id_token"];
 
 /// The tokens of an answer, of which a refresh may leave out most.
 #[derive(Clone, Debug)]
@@ -350,7 +343,8 @@ mod tests {
         assert_eq!(merged.access_token.expose_secret(), "new");
         assert_eq!(merged.refresh_token.expose_secret(), "rt");
         assert_eq!((merged.expires_in, merged.refresh_expires_in), (Some(300), Some(1800)));
-        let rotated = read(json!({"access_token": "new", "refresh_token": "rt2", "expires_in": 9})).unwrap().merge(&old);
+        let rotated =
+            read(json!({"access_token": "new", "refresh_token": "rt2", "expires_in": 9})).unwrap().merge(&old);
         assert_eq!(rotated.refresh_token.expose_secret(), "rt2");
         assert_eq!(rotated.expires_in, Some(9));
         let error = read(json!({"access_token": 1, "expires_in": "canary"})).unwrap_err();
@@ -360,7 +354,10 @@ mod tests {
 
     #[test]
     fn account_names() {
-        assert_eq!(account_name("https://Signin.Pipefy.com:8443/x", "pipefy-cli").unwrap(), "signin.pipefy.com|pipefy-cli");
+        assert_eq!(
+            account_name("https://Signin.Pipefy.com:8443/x", "pipefy-cli").unwrap(),
+            "signin.pipefy.com|pipefy-cli"
+        );
         assert_eq!(account_name(" http://[::1]:1/ ", " c ").unwrap(), "::1|c");
         assert!(account_name("not a url", "c").is_none());
         assert!(account_name("file:///x", "c").is_none());

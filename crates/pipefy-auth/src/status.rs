@@ -117,7 +117,6 @@ async fn session_status(auth: &StoredSessionAuth) -> Option<SessionStatus> {
     })
 }
 
-
 impl AuthStatus {
     /// 2 when nobody is signed in or the session could not be renewed, else 0. (A failed identity query makes it 1.)
     pub fn exit_code(&self) -> u8 {

@@ -3,7 +3,14 @@
 //! Needs `dbus-run-session`, `dbus-send`, `gnome-keyring-daemon` and `secret-tool` (Debian: dbus, gnome-keyring, libsecret-tools); says
 //! so and ends where they are missing.
 #![cfg(all(target_os = "linux", feature = "keychain"))]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, clippy::disallowed_methods, clippy::print_stdout)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::disallowed_methods,
+    clippy::print_stdout
+)]
 
 mod support;
 
@@ -23,7 +30,8 @@ const ACCOUNT: &str = "127.0.0.1|pipefy-cli";
 #[test]
 fn the_secret_service_keeps_sessions() {
     for tool in ["dbus-run-session", "dbus-send", "gnome-keyring-daemon", "secret-tool"] {
-        let found = Command::new("sh").args(["-c", &format!("command -v {tool}")]).stdout(Stdio::null()).status().unwrap();
+        let found =
+            Command::new("sh").args(["-c", &format!("command -v {tool}")]).stdout(Stdio::null()).status().unwrap();
         if !found.success() {
             println!("skipped: {tool} is not installed");
             return;
@@ -57,12 +65,8 @@ fn run_inside(mut command: Command, test: &str) {
 }
 
 fn secret_tool(arguments: &[&str], input: Option<&str>) -> String {
-    let mut child = Command::new("secret-tool")
-        .args(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child =
+        Command::new("secret-tool").args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut pipe = child.stdin.take().unwrap();
     pipe.write_all(input.unwrap_or_default().as_bytes()).unwrap();
     drop(pipe);
@@ -185,7 +189,9 @@ fn without_a_bus() {
         assert_eq!(keeper().keychain().name(), "PlaintextKeyring", "and named as what it is");
         let credential = resolve_credential(&settings, None).unwrap().credential();
         assert!(credential.bearer().await.is_ok());
-        let Logout::SignedOut { revocation: Revocation::Failed { .. }, .. } = keeper().log_out().await else { panic!() };
+        let Logout::SignedOut { revocation: Revocation::Failed { .. }, .. } = keeper().log_out().await else {
+            panic!()
+        };
         assert!(matches!(keeper().keychain().presence().await, Presence::Unknown(_)));
     });
 }

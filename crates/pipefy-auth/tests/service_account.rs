@@ -46,14 +46,26 @@ async fn any_number_of_callers_cause_one_request() {
     let issuer = Issuer::start().await;
     issuer.plan(|plan| plan.delay = Duration::from_millis(50));
     let credential = account(&issuer).await;
-    let calls: Vec<_> = (0..64).map(|_| tokio::spawn({ let c = credential.clone(); async move { c.bearer().await.unwrap() } })).collect();
+    let calls: Vec<_> = (0..64)
+        .map(|_| {
+            tokio::spawn({
+                let c = credential.clone();
+                async move { c.bearer().await.unwrap() }
+            })
+        })
+        .collect();
     for call in calls {
         assert_eq!(call.await.unwrap(), bearer("at-1"));
     }
     // Ten callers that were all refused: one renewal.
     let old = bearer("at-1");
     let calls: Vec<_> = (0..10)
-        .map(|_| tokio::spawn({ let (c, old) = (credential.clone(), old.clone()); async move { c.renew(&old).await.unwrap() } }))
+        .map(|_| {
+            tokio::spawn({
+                let (c, old) = (credential.clone(), old.clone());
+                async move { c.renew(&old).await.unwrap() }
+            })
+        })
         .collect();
     for call in calls {
         assert_eq!(call.await.unwrap(), Some(bearer("at-2")));
@@ -66,14 +78,28 @@ async fn waiting_callers_share_a_failure_and_later_ones_try_again() {
     let issuer = Issuer::start().await;
     issuer.plan(|plan| {
         plan.delay = Duration::from_millis(100);
-        plan.refuse = Some((401, "application/json", json!({"error": "invalid_client", "error_description": "no\nsuch"}).to_string()));
+        plan.refuse = Some((
+            401,
+            "application/json",
+            json!({"error": "invalid_client", "error_description": "no\nsuch"}).to_string(),
+        ));
     });
     let credential = account(&issuer).await;
-    let calls: Vec<_> = (0..20).map(|_| tokio::spawn({ let c = credential.clone(); async move { c.bearer().await } })).collect();
+    let calls: Vec<_> = (0..20)
+        .map(|_| {
+            tokio::spawn({
+                let c = credential.clone();
+                async move { c.bearer().await }
+            })
+        })
+        .collect();
     for call in calls {
         let error = call.await.unwrap().unwrap_err();
         assert!(matches!(error, CredentialError::Refused { .. }));
-        assert!(error.to_string().contains("invalid_client: no?such. Check PIPEFY_SERVICE_ACCOUNT_CLIENT_ID"), "{error}");
+        assert!(
+            error.to_string().contains("invalid_client: no?such. Check PIPEFY_SERVICE_ACCOUNT_CLIENT_ID"),
+            "{error}"
+        );
     }
     assert_eq!(issuer.grants(), 1);
     issuer.plan(|plan| plan.refuse = None);

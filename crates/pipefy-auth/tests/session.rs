@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use pipefy::settings::AuthSettings;
 use pipefy_auth::{
-    AuthError, AuthHttp, BrowserLogin, DeviceLogin, Entry, Identity, Logout, ResolvedAuth, Revocation, SecretStore, SessionKeeper,
-    StoreError, StoredSession, detect, resolve_credential, status,
+    AuthError, AuthHttp, BrowserLogin, DeviceLogin, Entry, Identity, Logout, ResolvedAuth, Revocation, SecretStore,
+    SessionKeeper, StoreError, StoredSession, detect, resolve_credential, status,
 };
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
@@ -83,7 +83,8 @@ async fn a_browser_login_ends_in_a_verified_session() {
 #[tokio::test]
 async fn an_authorization_endpoint_may_have_a_query() {
     let issuer = Issuer::start().await;
-    issuer.plan(|plan| plan.discovery = json!({"authorization_endpoint": format!("{}/authorize?tenant=1", issuer.url)}));
+    issuer
+        .plan(|plan| plan.discovery = json!({"authorization_endpoint": format!("{}/authorize?tenant=1", issuer.url)}));
     let home = home(&issuer);
     let login = BrowserLogin::start(&home.settings, AuthHttp::new()).await.unwrap();
     assert!(login.authorization_url().contains("authorize?tenant=1&"));
@@ -165,7 +166,10 @@ async fn a_doubtful_id_token_ends_the_login() {
         let issuer = Issuer::start().await;
         issuer.plan(|plan| plan.claims = claims.clone());
         let error = try_login(&home(&issuer)).await.unwrap_err().to_string();
-        assert!(error.starts_with("Login failed: the ID token was refused") && error.contains(wanted), "{claims}: {error}");
+        assert!(
+            error.starts_with("Login failed: the ID token was refused") && error.contains(wanted),
+            "{claims}: {error}"
+        );
     }
     let issuer = Issuer::start().await;
     issuer.plan(|plan| plan.tamper = true);
@@ -189,8 +193,16 @@ async fn a_doubtful_id_token_ends_the_login() {
 #[tokio::test]
 async fn token_endpoint_failures_are_told_apart() {
     for (status, body, wanted) in [
-        (400, json!({"error": "invalid_grant", "error_description": "used"}).to_string(), "Login failed: Token exchange failed: invalid_grant: used"),
-        (400, json!({"error": " invalid_grant ", "error_description": 5}).to_string(), "Login failed: Token exchange failed: invalid_grant"),
+        (
+            400,
+            json!({"error": "invalid_grant", "error_description": "used"}).to_string(),
+            "Login failed: Token exchange failed: invalid_grant: used",
+        ),
+        (
+            400,
+            json!({"error": " invalid_grant ", "error_description": 5}).to_string(),
+            "Login failed: Token exchange failed: invalid_grant",
+        ),
         (400, json!({"error_description": "canary"}).to_string(), "Login failed: Token endpoint returned HTTP 400"),
         (500, "canary".to_owned(), "Login failed: Token endpoint returned HTTP 500"),
         (400, "[\"canary\"]".to_owned(), "Login failed: Token endpoint returned HTTP 400"),
@@ -198,7 +210,11 @@ async fn token_endpoint_failures_are_told_apart() {
         (200, "[]".to_owned(), "Login failed: the token endpoint's answer is not a JSON object"),
         (200, json!({"access_token": 1}).to_string(), "answer is invalid (access_token: must be a non-empty string"),
         (200, json!({"access_token": "canary"}).to_string(), "(refresh_token: must be a non-empty string)"),
-        (200, json!({"access_token": "canary", "refresh_token": "r", "expires_in": true}).to_string(), "expires_in: must be an integer"),
+        (
+            200,
+            json!({"access_token": "canary", "refresh_token": "r", "expires_in": true}).to_string(),
+            "expires_in: must be an integer",
+        ),
     ] {
         let issuer = Issuer::start().await;
         issuer.plan(|plan| plan.refuse = Some((status, "application/json", body.clone())));
@@ -234,7 +250,9 @@ async fn discovery_failures_are_told_apart() {
     home.settings.allow_insecure_urls = false;
     let error = try_login(&home).await.unwrap_err().to_string();
     assert!(error.contains("invalid authorization_endpoint: must use HTTPS"), "{error}");
-    issuer.plan(|plan| plan.discovery = json!({"end_session_endpoint": " ", "jwks_uri": 5, "issuer": format!("{}/", issuer.url)}));
+    issuer.plan(|plan| {
+        plan.discovery = json!({"end_session_endpoint": " ", "jwks_uri": 5, "issuer": format!("{}/", issuer.url)})
+    });
     home.settings.allow_insecure_urls = true;
     home.settings.auth_url = format!("{}//", issuer.url);
     let error = try_login(&home).await.unwrap_err().to_string();
@@ -268,7 +286,8 @@ async fn a_device_login_waits_for_the_user() {
 async fn a_device_login_can_be_denied_slowed_down_and_expire() {
     let issuer = Issuer::start().await;
     let home = home(&issuer);
-    let finish = || async { DeviceLogin::start(&home.settings, AuthHttp::new()).await.unwrap().finish().await.unwrap_err() };
+    let finish =
+        || async { DeviceLogin::start(&home.settings, AuthHttp::new()).await.unwrap().finish().await.unwrap_err() };
     issuer.plan(|plan| plan.device = vec!["access_denied"]);
     assert!(finish().await.to_string().contains("denied in the browser"));
     issuer.plan(|plan| plan.device = vec!["expired_token"]);
@@ -293,7 +312,14 @@ async fn a_stale_session_is_renewed_once_for_everybody() {
     let home = home(&issuer);
     home.sign_in(250).await;
     let credential = resolve_credential(&home.settings, None).unwrap().credential();
-    let calls: Vec<_> = (0..32).map(|_| tokio::spawn({ let c = credential.clone(); async move { c.bearer().await.unwrap() } })).collect();
+    let calls: Vec<_> = (0..32)
+        .map(|_| {
+            tokio::spawn({
+                let c = credential.clone();
+                async move { c.bearer().await.unwrap() }
+            })
+        })
+        .collect();
     for call in calls {
         assert!(call.await.unwrap().occurs_in("at-1"));
     }
@@ -346,7 +372,12 @@ async fn odd_refresh_answers_keep_what_they_leave_out() {
 #[tokio::test]
 async fn refresh_failures_carry_their_code_and_keep_the_session() {
     for (status, body, wanted, code) in [
-        (400, json!({"error": "invalid_grant", "error_description": "Session not active"}).to_string(), "Refresh failed: invalid_grant: Session not active", Some("invalid_grant")),
+        (
+            400,
+            json!({"error": "invalid_grant", "error_description": "Session not active"}).to_string(),
+            "Refresh failed: invalid_grant: Session not active",
+            Some("invalid_grant"),
+        ),
         (400, "canary".to_owned(), "Refresh failed (HTTP 400)", None),
         (200, "canary".to_owned(), "not a JSON object", None),
         (200, json!({"access_token": ""}).to_string(), "access_token: must be a non-empty string", None),
@@ -361,7 +392,11 @@ async fn refresh_failures_carry_their_code_and_keep_the_session() {
         assert!(!format!("{error:?}").contains("canary"));
         assert_eq!(home.stored().await.unwrap().tokens.access_token.expose_secret(), "at-0");
         let failure = resolve_credential(&home.settings, None).unwrap().credential().bearer().await.unwrap_err();
-        assert!(failure.to_string().contains("could not be refreshed") && failure.to_string().contains("`pipefy auth login`"), "{failure}");
+        assert!(
+            failure.to_string().contains("could not be refreshed")
+                && failure.to_string().contains("`pipefy auth login`"),
+            "{failure}"
+        );
     }
     let issuer = Issuer::start().await;
     let home = home(&issuer);
@@ -413,7 +448,8 @@ fn child_process() {
         ..AuthSettings::default()
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let bearer = runtime.block_on(async { resolve_credential(&settings, None).unwrap().credential().bearer().await.unwrap() });
+    let bearer =
+        runtime.block_on(async { resolve_credential(&settings, None).unwrap().credential().bearer().await.unwrap() });
     assert!(bearer.occurs_in("at-1"));
 }
 
@@ -451,13 +487,19 @@ async fn signing_out_tells_the_truth() {
     assert_eq!((named.as_deref(), &revocation), (Some(issuer.url.as_str()), &Revocation::Revoked));
     assert!(revocation.warning().is_none() && home.stored().await.is_none());
     let seen = issuer.seen.lock().unwrap().logouts.pop().unwrap();
-    assert_eq!((seen.0.as_str(), seen.1["refresh_token"].as_str(), seen.1["client_id"].as_str()), ("logout", "rt-0", "pipefy-cli"));
+    assert_eq!(
+        (seen.0.as_str(), seen.1["refresh_token"].as_str(), seen.1["client_id"].as_str()),
+        ("logout", "rt-0", "pipefy-cli")
+    );
 
     home.sign_in(10).await;
     issuer.plan(|plan| plan.logout_status = 500);
     let Logout::SignedOut { revocation, .. } = home.keeper().log_out().await else { panic!() };
     let warning = revocation.warning().unwrap();
-    assert!(warning.contains("could not be revoked") && warning.contains("HTTP 500") && !warning.contains("canary"), "{warning}");
+    assert!(
+        warning.contains("could not be revoked") && warning.contains("HTTP 500") && !warning.contains("canary"),
+        "{warning}"
+    );
     assert!(home.stored().await.is_none());
 
     home.sign_in(10).await;
@@ -474,7 +516,14 @@ async fn signing_out_tells_the_truth() {
     });
     issuer.seen.lock().unwrap().logouts.clear();
     let Logout::SignedOut { revocation: Revocation::Revoked, .. } = home.keeper().log_out().await else { panic!() };
-    let paths: Vec<_> = issuer.seen.lock().unwrap().logouts.iter().map(|(path, form)| (path.clone(), form.get("token").cloned())).collect();
+    let paths: Vec<_> = issuer
+        .seen
+        .lock()
+        .unwrap()
+        .logouts
+        .iter()
+        .map(|(path, form)| (path.clone(), form.get("token").cloned()))
+        .collect();
     assert_eq!(paths, [("logout".to_owned(), None), ("revoke".to_owned(), Some("rt-0".to_owned()))]);
 }
 
@@ -488,7 +537,9 @@ async fn a_damaged_entry_is_named_and_removable() {
     assert!(matches!(home.keeper().keychain().read().await.unwrap(), Entry::Unreadable));
     let error = resolve_credential(&home.settings, None).unwrap_err().to_string();
     assert!(error.contains("An unreadable session is stored; `pipefy auth logout` removes it."), "{error}");
-    let Logout::SignedOut { issuer: None, revocation: Revocation::Unreadable } = home.keeper().log_out().await else { panic!() };
+    let Logout::SignedOut { issuer: None, revocation: Revocation::Unreadable } = home.keeper().log_out().await else {
+        panic!()
+    };
     assert!(matches!(home.keeper().log_out().await, Logout::NothingStored));
 
     std::fs::write(&file, "damaged").unwrap();
@@ -525,7 +576,11 @@ impl SecretStore for Broken {
     }
 
     fn get(&self, _: &str) -> Result<Option<SecretString>, StoreError> {
-        if self.read { Err(StoreError::Failed("locked".to_owned())) } else { Ok(self.value.clone().map(SecretString::from)) }
+        if self.read {
+            Err(StoreError::Failed("locked".to_owned()))
+        } else {
+            Ok(self.value.clone().map(SecretString::from))
+        }
     }
 
     fn set(&self, _: &str, _: &SecretString) -> Result<(), StoreError> {
@@ -546,7 +601,10 @@ async fn a_refused_delete_claims_nothing() {
         let keychain = pipefy_auth::Keychain::with_store(&home.settings, store).unwrap();
         let outcome = SessionKeeper::over(&home.settings, keychain, AuthHttp::new()).log_out().await;
         assert_eq!(outcome.exit_code(), 1);
-        assert!(matches!((&outcome, read), (Logout::DeleteRefused { .. }, false) | (Logout::PresenceUnknown { .. }, true)), "{outcome:?}");
+        assert!(
+            matches!((&outcome, read), (Logout::DeleteRefused { .. }, false) | (Logout::PresenceUnknown { .. }, true)),
+            "{outcome:?}"
+        );
     }
 }
 
@@ -569,7 +627,10 @@ async fn status_reports_all_methods_and_the_session() {
     let identity = Identity { email: Some("ana@x.test".to_owned()), name: None };
     let report = found.json(Some(&identity), true);
     assert_eq!(report["identity"], json!({"email": "ana@x.test", "name": null}));
-    assert_eq!((&report["auth_source"], &report["state"], &report["keychain_backend"]), (&json!("stored-session"), &json!("active"), &json!("PlaintextKeyring")));
+    assert_eq!(
+        (&report["auth_source"], &report["state"], &report["keychain_backend"]),
+        (&json!("stored-session"), &json!("active"), &json!("PlaintextKeyring"))
+    );
     assert_eq!(report["token_rejected"], true);
     let expires = report["access_expires_at"].as_str().unwrap();
     assert!(expires.ends_with('Z') && expires.len() == 20, "{expires}");
@@ -612,6 +673,11 @@ async fn no_token_shows_in_any_debug_text() {
     home.keeper().keep(&session).await.unwrap();
     let resolved = resolve_credential(&home.settings, None).unwrap();
     resolved.credential().bearer().await.unwrap();
-    let shown = format!("{session:?} {resolved:?} {:?} {:?} {:?}", resolved.credential(), home.keeper(), status(&home.settings, None).await);
+    let shown = format!(
+        "{session:?} {resolved:?} {:?} {:?} {:?}",
+        resolved.credential(),
+        home.keeper(),
+        status(&home.settings, None).await
+    );
     assert!(!shown.contains("canary"), "{shown}");
 }

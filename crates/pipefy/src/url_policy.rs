@@ -14,8 +14,7 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use url::{Host, Url};
 
 /// The names of the refused categories, as messages list them.
-pub const BLOCKED_CATEGORIES: &str =
-    "a private, loopback, link-local, multicast, reserved or unspecified address";
+pub const BLOCKED_CATEGORIES: &str = "a private, loopback, link-local, multicast, reserved or unspecified address";
 
 /// How strictly a URL is looked at. Follows the setting `allow_insecure_urls`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,11 +29,7 @@ pub enum UrlPolicy {
 impl UrlPolicy {
     /// The policy that the switch `allow_insecure_urls` asks for.
     pub fn from_switch(allow_insecure_urls: bool) -> UrlPolicy {
-        if allow_insecure_urls {
-            UrlPolicy::Insecure
-        } else {
-            UrlPolicy::Strict
-        }
+        if allow_insecure_urls { UrlPolicy::Insecure } else { UrlPolicy::Strict }
     }
 
     /// True for [`UrlPolicy::Insecure`].
@@ -54,10 +49,7 @@ pub struct UrlPolicyError {
 
 impl UrlPolicyError {
     pub(crate) fn new(label: &str, reason: impl Into<String>) -> UrlPolicyError {
-        UrlPolicyError {
-            label: label.to_owned(),
-            reason: reason.into(),
-        }
+        UrlPolicyError { label: label.to_owned(), reason: reason.into() }
     }
 
     /// The reason alone, without the label.
@@ -73,17 +65,11 @@ struct Blocked<A> {
 }
 
 const fn v4(a: u8, b: u8, c: u8, d: u8, prefix: u32) -> Blocked<Ipv4Addr> {
-    Blocked {
-        network: Ipv4Addr::new(a, b, c, d),
-        prefix,
-    }
+    Blocked { network: Ipv4Addr::new(a, b, c, d), prefix }
 }
 
 const fn v6(a: u16, b: u16, prefix: u32) -> Blocked<Ipv6Addr> {
-    Blocked {
-        network: Ipv6Addr::new(a, b, 0, 0, 0, 0, 0, 0),
-        prefix,
-    }
+    Blocked { network: Ipv6Addr::new(a, b, 0, 0, 0, 0, 0, 0), prefix }
 }
 
 /// IANA's special-purpose IPv4 networks that no public service answers from.
@@ -207,9 +193,7 @@ fn check_literal(label: &str, ip: IpAddr) -> Result<(), UrlPolicyError> {
     if is_blocked(ip) {
         return Err(UrlPolicyError::new(
             label,
-            format!(
-                "must not name {BLOCKED_CATEGORIES} (allow_insecure_urls permits it for development)"
-            ),
+            format!("must not name {BLOCKED_CATEGORIES} (allow_insecure_urls permits it for development)"),
         ));
     }
     Ok(())
@@ -242,12 +226,7 @@ pub enum UrlShape {
 ///
 /// # Errors
 /// [`UrlPolicyError`] naming the first rule that failed.
-pub fn configured_url(
-    label: &str,
-    text: &str,
-    shape: UrlShape,
-    policy: UrlPolicy,
-) -> Result<String, UrlPolicyError> {
+pub fn configured_url(label: &str, text: &str, shape: UrlShape, policy: UrlPolicy) -> Result<String, UrlPolicyError> {
     let refuse = |reason: &str| Err(UrlPolicyError::new(label, reason));
     let text = text.trim();
     if text.is_empty() {
@@ -264,10 +243,7 @@ pub fn configured_url(
         Ok(url) => url,
         Err(error) if http => return Err(error),
         Err(error) => {
-            return refuse(&format!(
-                "{}; it should match pattern ^https?://\\S+$",
-                error.reason()
-            ));
+            return refuse(&format!("{}; it should match pattern ^https?://\\S+$", error.reason()));
         }
     };
     if has_user_info(&url) || authority_of(text).contains('@') {
@@ -309,11 +285,7 @@ fn is_host_root(url: &Url, text: &str) -> bool {
 /// # Errors
 /// "could not resolve" for an empty host, a failed look-up or an empty answer; "blocked address" naming host and
 /// address otherwise.
-pub async fn dns_gate(
-    label: &str,
-    host: &str,
-    port: u16,
-) -> Result<Vec<SocketAddr>, UrlPolicyError> {
+pub async fn dns_gate(label: &str, host: &str, port: u16) -> Result<Vec<SocketAddr>, UrlPolicyError> {
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     let unresolved = || UrlPolicyError::new(label, format!("could not resolve host '{bare}'"));
     if bare.is_empty() {
@@ -321,22 +293,15 @@ pub async fn dns_gate(
     }
     let found: Vec<SocketAddr> = match bare.parse::<IpAddr>() {
         Ok(ip) => vec![SocketAddr::new(ip, port)],
-        Err(_) => tokio::net::lookup_host((bare, port))
-            .await
-            .map_err(|_| unresolved())?
-            .collect(),
+        Err(_) => tokio::net::lookup_host((bare, port)).await.map_err(|_| unresolved())?.collect(),
     };
     if found.is_empty() {
         return Err(unresolved());
     }
     match found.iter().find(|address| is_blocked(address.ip())) {
-        Some(address) => Err(UrlPolicyError::new(
-            label,
-            format!(
-                "host '{bare}' resolves to the blocked address {}",
-                address.ip()
-            ),
-        )),
+        Some(address) => {
+            Err(UrlPolicyError::new(label, format!("host '{bare}' resolves to the blocked address {}", address.ip())))
+        }
         None => Ok(found),
     }
 }
@@ -404,17 +369,12 @@ impl StorageHost {
             .rsplit_once(':')
             .filter(|(_, digits)| !digits.ends_with(']'))
             .and_then(|(_, digits)| digits.parse().ok());
-        Ok(StorageHost {
-            name,
-            subdomains,
-            port,
-        })
+        Ok(StorageHost { name, subdomains, port })
     }
 
     fn matches(&self, host: &str, port: u16) -> bool {
         let named = if self.subdomains {
-            host.strip_suffix(self.name.as_str())
-                .is_some_and(|front| front.len() > 1 && front.ends_with('.'))
+            host.strip_suffix(self.name.as_str()).is_some_and(|front| front.len() > 1 && front.ends_with('.'))
         } else {
             host == self.name
         };
@@ -435,11 +395,7 @@ pub struct UploadTarget {
 impl UploadPolicy {
     /// `base_url` is the configured API root, `listed` the operator's own hosts.
     pub fn new(base_url: &str, listed: Vec<StorageHost>, policy: UrlPolicy) -> UploadPolicy {
-        UploadPolicy {
-            api: Url::parse(base_url).ok(),
-            listed,
-            policy,
-        }
+        UploadPolicy { api: Url::parse(base_url).ok(), listed, policy }
     }
 
     /// Checks an upload URL that the API handed out.
@@ -510,19 +466,14 @@ impl UploadPolicy {
 fn has_storage_suffix(host: &str) -> bool {
     STORAGE_SUFFIXES.iter().any(|suffix| {
         host.strip_suffix(suffix).is_some_and(|front| {
-            !front.is_empty()
-                && front
-                    .chars()
-                    .all(|c| c.is_ascii_alphanumeric() || "_.-".contains(c))
+            !front.is_empty() && front.chars().all(|c| c.is_ascii_alphanumeric() || "_.-".contains(c))
         })
     })
 }
 
 fn has_aws_signature(url: &Url) -> bool {
-    url.query_pairs().any(|(name, value)| {
-        !value.is_empty()
-            && (name.eq_ignore_ascii_case("x-amz-signature") || name == "Signature")
-    })
+    url.query_pairs()
+        .any(|(name, value)| !value.is_empty() && (name.eq_ignore_ascii_case("x-amz-signature") || name == "Signature"))
 }
 
 #[cfg(test)]

@@ -68,41 +68,101 @@ fn strict_mode_accepts_public_names_and_addresses_unresolved() {
 
 #[test]
 fn insecure_mode_allows_http_and_any_host_but_no_other_scheme() {
-    for text in [
-        "http://localhost:3000",
-        "http://127.0.0.1",
-        "https://[::1]/x",
-        "http://10.0.0.1",
-    ] {
+    for text in ["http://localhost:3000", "http://127.0.0.1", "https://[::1]/x", "http://10.0.0.1"] {
         insecure(text).expect(text);
     }
-    assert!(
-        insecure("ftp://x.test")
-            .unwrap_err()
-            .contains("must use http or https, not ftp")
-    );
+    assert!(insecure("ftp://x.test").unwrap_err().contains("must use http or https, not ftp"));
     assert!(insecure("http://").unwrap_err().contains("hostname"));
 }
 
 #[test]
 fn blocked_ranges_hold_at_both_edges() {
     let blocked = [
-        "0.0.0.0", "0.255.255.255", "10.0.0.0", "10.255.255.255", "100.64.0.0", "100.127.255.255", "127.0.0.1",
-        "127.255.255.255", "169.254.0.0", "169.254.255.255", "172.16.0.0", "172.31.255.255", "192.0.0.0", "192.0.0.7",
-        "192.0.0.170", "192.0.0.171", "192.0.2.0", "192.0.2.255", "192.88.99.1", "192.168.0.0", "192.168.255.255",
-        "198.18.0.0", "198.19.255.255", "198.51.100.7", "203.0.113.9", "224.0.0.1", "239.255.255.255", "240.0.0.0",
-        "255.255.255.255", "::", "::1", "::ffff:1.1.1.1", "::7f00:1", "64:ff9b::1", "100::1", "200::", "400::", "800::",
-        "1000::", "1fff:ffff::", "2001::1", "2001:1ff:ffff::", "2001:db8::1", "2002::1", "3fff::1", "3fff:fff:ffff::",
-        "4000::", "7fff::", "8000::", "fc00::1", "fdff::1", "fe7f::1", "fe80::1", "fec0::1", "ff02::1",
+        "0.0.0.0",
+        "0.255.255.255",
+        "10.0.0.0",
+        "10.255.255.255",
+        "100.64.0.0",
+        "100.127.255.255",
+        "127.0.0.1",
+        "127.255.255.255",
+        "169.254.0.0",
+        "169.254.255.255",
+        "172.16.0.0",
+        "172.31.255.255",
+        "192.0.0.0",
+        "192.0.0.7",
+        "192.0.0.170",
+        "192.0.0.171",
+        "192.0.2.0",
+        "192.0.2.255",
+        "192.88.99.1",
+        "192.168.0.0",
+        "192.168.255.255",
+        "198.18.0.0",
+        "198.19.255.255",
+        "198.51.100.7",
+        "203.0.113.9",
+        "224.0.0.1",
+        "239.255.255.255",
+        "240.0.0.0",
+        "255.255.255.255",
+        "::",
+        "::1",
+        "::ffff:1.1.1.1",
+        "::7f00:1",
+        "64:ff9b::1",
+        "100::1",
+        "200::",
+        "400::",
+        "800::",
+        "1000::",
+        "1fff:ffff::",
+        "2001::1",
+        "2001:1ff:ffff::",
+        "2001:db8::1",
+        "2002::1",
+        "3fff::1",
+        "3fff:fff:ffff::",
+        "4000::",
+        "7fff::",
+        "8000::",
+        "fc00::1",
+        "fdff::1",
+        "fe7f::1",
+        "fe80::1",
+        "fec0::1",
+        "ff02::1",
     ];
     for text in blocked {
         assert!(is_blocked(text.parse().unwrap()), "{text} must be blocked");
     }
     let open = [
-        "1.1.1.1", "8.8.8.8", "9.255.255.255", "11.0.0.0", "100.63.255.255", "100.128.0.0", "126.255.255.255",
-        "128.0.0.0", "169.253.255.255", "172.15.255.255", "172.32.0.0", "192.0.1.0", "192.0.3.0", "192.167.255.255",
-        "192.169.0.0", "198.17.255.255", "198.20.0.0", "223.255.255.255", "2001:200::1", "2001:db7::1", "2001:db9::1",
-        "2003::1", "2606:4700::1111", "2a00:1450::1", "3ffe::1",
+        "1.1.1.1",
+        "8.8.8.8",
+        "9.255.255.255",
+        "11.0.0.0",
+        "100.63.255.255",
+        "100.128.0.0",
+        "126.255.255.255",
+        "128.0.0.0",
+        "169.253.255.255",
+        "172.15.255.255",
+        "172.32.0.0",
+        "192.0.1.0",
+        "192.0.3.0",
+        "192.167.255.255",
+        "192.169.0.0",
+        "198.17.255.255",
+        "198.20.0.0",
+        "223.255.255.255",
+        "2001:200::1",
+        "2001:db7::1",
+        "2001:db9::1",
+        "2003::1",
+        "2606:4700::1111",
+        "2a00:1450::1",
+        "3ffe::1",
     ];
     for text in open {
         assert!(!is_blocked(text.parse().unwrap()), "{text} must be open");
@@ -143,10 +203,7 @@ fn configured_urls_keep_their_text_and_have_the_wanted_shape() {
         assert!(error.starts_with("base_url "), "{error}");
     }
     let path = |text: &str| configured_url("auth_url", text, UrlShape::NoQuery, UrlPolicy::Strict);
-    assert_eq!(
-        path("https://signin.pipefy.com/realms/pipefy/").unwrap(),
-        "https://signin.pipefy.com/realms/pipefy/"
-    );
+    assert_eq!(path("https://signin.pipefy.com/realms/pipefy/").unwrap(), "https://signin.pipefy.com/realms/pipefy/");
     assert!(path("https://x.test/a?b").is_err());
     assert!(path("https://x.test/a#b").is_err());
 }
@@ -182,16 +239,8 @@ async fn the_dns_gate_judges_every_address() {
 async fn a_guarded_client_does_not_connect_to_this_machine() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
-    let client = reqwest::Client::builder()
-        .no_proxy()
-        .dns_resolver(GuardedResolver)
-        .build()
-        .unwrap();
-    let error = client
-        .get(format!("http://localhost:{port}/"))
-        .send()
-        .await
-        .unwrap_err();
+    let client = reqwest::Client::builder().no_proxy().dns_resolver(GuardedResolver).build().unwrap();
+    let error = client.get(format!("http://localhost:{port}/")).send().await.unwrap_err();
     assert!(error.is_connect(), "{error:?}");
     assert!(format!("{error:?}").contains("blocked address"), "{error:?}");
     let waited = tokio::time::timeout(std::time::Duration::from_millis(50), listener.accept()).await;
@@ -254,11 +303,8 @@ fn upload_trust_follows_the_configured_api_host() {
 
 #[test]
 fn the_operator_may_list_storage_hosts() {
-    let policy = uploads(
-        "https://app.pipefy.com",
-        &["minio.corp.test:9000", ".files.test", "plain.test"],
-        UrlPolicy::Strict,
-    );
+    let policy =
+        uploads("https://app.pipefy.com", &["minio.corp.test:9000", ".files.test", "plain.test"], UrlPolicy::Strict);
     for text in [
         "https://minio.corp.test:9000/b",
         "https://a.b.files.test/b",

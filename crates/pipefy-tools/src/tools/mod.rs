@@ -1,15 +1,10 @@
 //! The capabilities by noun, one file per tool.
 
 mod agents;
+mod ai_automations;
 mod attachments;
 mod automations;
-mod ipaas;
-mod knowledge_bases;
-mod providers;
-mod observability;
-mod ai_automations;
 mod cards;
-mod local_file;
 mod classified;
 mod comments;
 mod conditions;
@@ -19,24 +14,29 @@ mod fields;
 mod form;
 mod interfaces;
 mod introspection;
+mod ipaas;
+mod knowledge_bases;
 mod labels;
+mod local_file;
 mod members;
+mod observability;
 pub(crate) mod order;
 mod organizations;
 mod permission;
 mod phases;
 mod pipes;
 mod portals;
+mod providers;
 mod records;
 mod relations;
 mod reports;
 mod service_accounts;
 mod shared;
 mod tables;
-mod turns;
-mod webhooks;
 #[cfg(test)]
 mod testing;
+mod turns;
+mod webhooks;
 
 use crate::capability::Row;
 

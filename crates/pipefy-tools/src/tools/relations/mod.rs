@@ -38,7 +38,8 @@ const FLAGS: [(&str, bool); 8] = [
 
 /// The flags, with `given` written over the defaults.
 fn flags(given: Map<String, Value>) -> Map<String, Value> {
-    let mut flags: Map<String, Value> = FLAGS.iter().map(|(name, value)| ((*name).to_owned(), (*value).into())).collect();
+    let mut flags: Map<String, Value> =
+        FLAGS.iter().map(|(name, value)| ((*name).to_owned(), (*value).into())).collect();
     flags.extend(given);
     flags
 }
