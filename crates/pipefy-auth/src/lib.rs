@@ -11,6 +11,7 @@
 mod callback;
 mod discovery;
 mod error;
+mod exchange;
 mod grant;
 mod hints;
 mod http;
@@ -28,6 +29,7 @@ mod store;
 
 pub use discovery::{DiscoveryError, Issuer};
 pub use error::{AuthError, RefreshError};
+pub use exchange::{ExchangeError, OnBehalfOf, TokenExchange};
 pub use hints::{Platform, keychain_hint};
 pub use http::AuthHttp;
 pub use login::{BrowserLogin, CALLBACK_LIMIT, DeviceLogin};

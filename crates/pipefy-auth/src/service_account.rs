@@ -164,7 +164,7 @@ fn lifetime(fields: &Map<String, Value>, token: &str) -> Duration {
     }
 }
 
-fn number(value: &Value) -> Option<f64> {
+pub(crate) fn number(value: &Value) -> Option<f64> {
     let number = match value {
         Value::Number(number) => number.as_f64(),
         Value::String(text) => text.trim().parse().ok(),
@@ -174,7 +174,7 @@ fn number(value: &Value) -> Option<f64> {
 }
 
 /// `exp - iat` where both are there, which needs no agreement between clocks; else `exp - now`.
-fn jwt_lifetime(token: &str) -> Option<f64> {
+pub(crate) fn jwt_lifetime(token: &str) -> Option<f64> {
     let claims = jwt_claims(token)?;
     let expires = claims.get("exp").and_then(number)?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?.as_secs_f64();

@@ -4,9 +4,12 @@
 //! that carried *this* message and at nothing else: a session's task lives long, and whatever it remembered would freeze
 //! the first caller's bearer.
 
+use std::sync::Arc;
+
 use futures_util::future::BoxFuture;
 use http::request::Parts;
 use pipefy::{Credential, CredentialError};
+use pipefy_auth::{OnBehalfOf, TokenExchange};
 use secrecy::{ExposeSecret, SecretString};
 
 /// A caller whose bearer was validated. The HTTP layer puts it into the extensions of the request that carried the bearer;
@@ -89,17 +92,53 @@ impl Identity for RequestScopedIdentity {
     }
 }
 
-/// The bearer that came with a message, for identities that pass it on or exchange it.
+/// What the issuer gives for the caller's bearer (RFC 8693). For a server that serves many people and is trusted by their
+/// issuer; the bearer that came in goes to the issuer and nowhere else.
+#[derive(Clone, Debug)]
+pub struct ExchangedIdentity {
+    exchange: Arc<TokenExchange>,
+}
+
+impl ExchangedIdentity {
+    /// Every call acts with what `exchange` gives for its caller.
+    pub fn new(exchange: TokenExchange) -> Self {
+        Self { exchange: Arc::new(exchange) }
+    }
+}
+
+impl Identity for ExchangedIdentity {
+    fn resolve<'a>(&'a self, request: Option<&'a Parts>) -> BoxFuture<'a, Result<Credential, IdentityError>> {
+        Box::pin(async move {
+            let principal = caller(request)?;
+            let caller = OnBehalfOf {
+                issuer: principal.issuer.clone(),
+                subject: principal.subject.clone(),
+                client_id: principal.client_id.clone(),
+                scopes: principal.scopes.clone(),
+                expires_at: principal.expires_at,
+                bearer: principal.bearer.clone(),
+            };
+            Ok(self.exchange.credential(caller).await?)
+        })
+    }
+}
+
+/// The bearer that came with a message, for identities that pass it on.
 ///
 /// # Errors
 /// No request, no validated caller, or an empty bearer.
 pub fn inbound_bearer(request: Option<&Parts>) -> Result<&SecretString, IdentityError> {
+    Ok(&caller(request)?.bearer)
+}
+
+/// The caller of a message, with a bearer that can be used.
+fn caller(request: Option<&Parts>) -> Result<&Principal, IdentityError> {
     let request = request.ok_or(IdentityError::NoRequest)?;
     let principal = Principal::of(request).ok_or(IdentityError::NoPrincipal)?;
     if principal.bearer.expose_secret().trim().is_empty() {
         return Err(IdentityError::EmptyBearer);
     }
-    Ok(&principal.bearer)
+    Ok(principal)
 }
 
 #[cfg(test)]

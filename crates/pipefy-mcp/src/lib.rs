@@ -5,12 +5,13 @@
 //!  handler        the protocol's methods, over rmcp's service loop
 //!   dispatch      one tool call: lookup, identity, limits, the tool, the reply
 //!    identity     the caller of this very message -> the credential Pipefy sees
+//! hosted          whom a hosted server lets in, and as whom it acts for them
 //! catalogue       which tools are shown
 //! runtime         put together once per process; holds no identity
 //! argv, logging, sandbox   starting up
 //! ```
 //!
-//! To act as callers in another way (a token exchange, say), implement [`identity::Identity`] and build the runtime with
+//! To act as callers in another way than the profiles do, implement [`identity::Identity`] and build the runtime with
 //! [`runtime::McpRuntime::with_identity`]; nothing else changes.
 
 pub mod argv;
@@ -19,6 +20,7 @@ pub mod catalogue;
 pub mod dispatch;
 mod elicit;
 pub mod handler;
+mod hosted;
 pub mod http;
 pub mod identity;
 pub mod instructions;

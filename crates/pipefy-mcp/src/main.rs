@@ -4,10 +4,10 @@ use std::io::Write as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use pipefy::settings::{Environment, Profile, ServerSettings, Transport, load_server};
+use pipefy::settings::{Environment, Profile, RESOURCE_SERVER_URL, ServerSettings, Transport, load_server};
 use pipefy_mcp::argv::{self, Command, Serve};
 use pipefy_mcp::handler::Handler;
-use pipefy_mcp::http::{self, HttpOptions, Inbound};
+use pipefy_mcp::http::{self, HttpOptions};
 use pipefy_mcp::runtime::{McpRuntime, StartError};
 use pipefy_mcp::{logging, sandbox, stdio};
 use pipefy_sandbox::Attached;
@@ -54,7 +54,12 @@ async fn start(
     let mut attached = None;
     if let Some(data) = &serve.sandbox {
         // Whatever else is wrong is found before anything is started.
-        McpRuntime::for_profile(&load_server(environment, &sandbox::overrides(overrides.clone(), None))?, environment)?;
+        let mut settings = load_server(environment, &sandbox::overrides(overrides.clone(), None))?;
+        if let Some(url) = sandbox::resource_url(&settings) {
+            overrides.set(&RESOURCE_SERVER_URL, "--sandbox", url);
+            settings = load_server(environment, &sandbox::overrides(overrides.clone(), None))?;
+        }
+        McpRuntime::for_profile(&settings, environment)?;
         let started = sandbox::start(data).await?;
         overrides = sandbox::overrides(overrides, Some(&started));
         attached = Some(started);
@@ -87,7 +92,8 @@ async fn serve_on(settings: &ServerSettings, runtime: McpRuntime) -> ExitCode {
         }
         Transport::Http => {
             let options = HttpOptions::new(&settings.mcp, &settings.resource_server);
-            match http::serve(Arc::new(runtime), Inbound::Open, &options, stop).await {
+            let inbound = runtime.inbound().clone();
+            match http::serve(Arc::new(runtime), inbound, &options, stop).await {
                 Ok(()) => ExitCode::SUCCESS,
                 Err(error) => refuse(error.exit_code(), &error.to_string()),
             }

@@ -9,7 +9,8 @@ use bytes::Bytes;
 use http::request::Parts;
 use pipefy::settings::{Environment, IPAAS_CONNECTION_PREFIX, Profile, ServerSettings, SettingsError};
 use pipefy::{Deployment, EngineError, PipefyClient, PipefyEngine, Selections, Surface};
-use pipefy_auth::AuthError;
+use pipefy_auth::inbound::InboundError;
+use pipefy_auth::{AuthError, ExchangeError};
 use pipefy_sandbox::SandboxError;
 use pipefy_tools::{Class, ConfirmationKey, Local, Policy, Toolbox};
 use rmcp::model::ProtocolVersion;
@@ -19,7 +20,8 @@ use tokio::sync::Semaphore;
 use crate::call_log::CallLog;
 use crate::catalogue::{Entry, Exposure, Selection, UnknownToolset};
 use crate::handler::Handler;
-use crate::http::{Called, LoneCall, Served, stderr_lines};
+use crate::hosted;
+use crate::http::{Called, Inbound, LoneCall, Served, stderr_lines};
 use crate::identity::{Identity, IdentityError, Principal, StartupIdentity};
 
 /// Tool calls that run at a time, over all callers; further ones wait.
@@ -55,9 +57,12 @@ pub enum StartError {
          (PIPEFY_DISABLE_STORED_SESSION=false)"
     )]
     NoIssuer,
-    /// Inbound bearers cannot be validated by this build.
-    #[error("this build cannot validate inbound bearers, so the remote profile does not start; use profile local")]
-    NoBearerValidation,
+    /// Inbound bearers cannot be judged with these settings.
+    #[error(transparent)]
+    Inbound(#[from] InboundError),
+    /// Bearers cannot be exchanged with these settings.
+    #[error(transparent)]
+    Exchange(#[from] ExchangeError),
     /// The engine could not be built.
     #[error(transparent)]
     Engine(#[from] EngineError),
@@ -79,7 +84,7 @@ impl StartError {
     /// The exit code: 2 for something written wrongly, 1 for something missing or failing.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Settings(_) | Self::Toolset(_) => 2,
+            Self::Settings(_) | Self::Toolset(_) | Self::Inbound(_) | Self::Exchange(_) => 2,
             _ => 1,
         }
     }
@@ -117,6 +122,7 @@ impl ConfirmationKeys {
 pub struct McpRuntime {
     engine: PipefyEngine,
     identity: Arc<dyn Identity>,
+    inbound: Inbound,
     toolbox: Toolbox,
     policy: Policy,
     exposure: Arc<Exposure>,
@@ -143,20 +149,18 @@ impl McpRuntime {
     /// [`StartError`]. Toolset names are checked first, then what the profile needs.
     pub fn for_profile(settings: &ServerSettings, environment: &Environment) -> Result<Self, StartError> {
         let selection = Selection::parse(settings.mcp.toolsets.as_deref())?;
-        let identity: Arc<dyn Identity> = match settings.mcp.profile {
+        let (inbound, identity): (Inbound, Arc<dyn Identity>) = match settings.mcp.profile {
             Profile::Local => {
-                Arc::new(StartupIdentity::new(pipefy_auth::resolve_credential(&settings.auth, None)?.credential()))
+                let credential = pipefy_auth::resolve_credential(&settings.auth, None)?.credential();
+                (Inbound::Open, Arc::new(StartupIdentity::new(credential)))
             }
-            Profile::Remote => {
-                settings.resource_server.resource_server_url.as_ref().ok_or(StartError::NoResourceServer)?;
-                settings.jwt.effective_issuer(&settings.auth).ok_or(StartError::NoIssuer)?;
-                return Err(StartError::NoBearerValidation);
-            }
+            Profile::Remote => hosted::halves(settings)?,
         };
-        Self::with_identity(settings, environment, identity, &selection)
+        Ok(Self { inbound, ..Self::with_identity(settings, environment, identity, &selection)? })
     }
 
-    /// Puts a server together around an identity of the embedder's own: a token exchange, say.
+    /// Puts a server together around an identity of the embedder's own. Whom the HTTP edge lets in is the embedder's choice as
+    /// well, see [`crate::http::serve`].
     ///
     /// # Errors
     /// The engine cannot be built.
@@ -172,6 +176,7 @@ impl McpRuntime {
         Ok(Self {
             engine: PipefyEngine::build(&settings.pipefy, Surface::Mcp, Some(deployment))?,
             identity,
+            inbound: Inbound::Open,
             toolbox: Toolbox {
                 surface: Surface::Mcp,
                 unified_envelope: settings.mcp.unified_envelope,
@@ -209,6 +214,11 @@ impl McpRuntime {
     pub fn with_call_log(mut self, log: Option<CallLog>) -> Self {
         self.call_log = log;
         self
+    }
+
+    /// Whom the HTTP edge lets in: as the profile says, or everybody when the identity is the embedder's own.
+    pub fn inbound(&self) -> &Inbound {
+        &self.inbound
     }
 
     /// A session for one message, bound to the identity of the request that carried it. Never kept.

@@ -1,6 +1,8 @@
 //! `--sandbox`: an embedded Pipefy instead of a real one, for this process.
 
-use pipefy::settings::{self, Overrides};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use pipefy::settings::{self, Overrides, Profile, ServerSettings};
 use pipefy_sandbox::{Attached, DEFAULT_TOKEN, Data, SandboxError, SandboxOptions, attach_or_start, default_data_path};
 
 use crate::argv::SandboxData;
@@ -26,12 +28,32 @@ pub async fn start(data: &SandboxData) -> Result<Attached, SandboxError> {
 #[must_use]
 pub fn overrides(overrides: Overrides, sandbox: Option<&Attached>) -> Overrides {
     let url = sandbox.map_or(NOWHERE, Attached::url);
+    let issuer = sandbox.map_or_else(|| format!("{NOWHERE}/issuer"), Attached::issuer_url);
     let flag = "--sandbox";
     overrides
         .with(&settings::BASE_URL, flag, url)
-        .with(&settings::AUTH_URL, flag, url)
+        .with(&settings::AUTH_URL, flag, issuer.as_str())
+        .with(&settings::JWT_ISSUER_URL, flag, issuer.as_str())
+        .with(&settings::JWT_JWKS_URI, flag, format!("{issuer}/protocol/openid-connect/certs"))
+        .with(&settings::EXCHANGE_TOKEN_URL, flag, format!("{issuer}/protocol/openid-connect/token"))
         .with(&settings::IPAAS_URL, flag, url)
         .with(&settings::ALLOW_INSECURE_URLS, flag, "true")
         .with(&settings::STATIC_TOKEN, flag, DEFAULT_TOKEN)
         .with(&settings::DISABLE_STORED_SESSION, flag, "true")
+}
+
+/// The public URL of a hosted server on this machine, when nobody has set one: where it will listen. Port 0 stands for the
+/// port it will get.
+#[must_use]
+pub fn resource_url(settings: &ServerSettings) -> Option<String> {
+    if settings.mcp.profile != Profile::Remote || settings.resource_server.resource_server_url.is_some() {
+        return None;
+    }
+    let host = match settings.mcp.bind_host().parse::<IpAddr>() {
+        Ok(IpAddr::V4(address)) if address.is_unspecified() => Ipv4Addr::LOCALHOST.to_string(),
+        Ok(IpAddr::V6(address)) if address.is_unspecified() => format!("[{}]", Ipv6Addr::LOCALHOST),
+        Ok(IpAddr::V6(address)) => format!("[{address}]"),
+        _ => settings.mcp.bind_host().to_owned(),
+    };
+    Some(format!("http://{host}:{}/mcp", settings.mcp.port))
 }

@@ -5,7 +5,7 @@
 //! while a process decides, so that two newcomers cannot both take over.
 
 use crate::error::SandboxError;
-use crate::server::{Sandbox, SandboxOptions};
+use crate::server::{Sandbox, SandboxOptions, issuer_url};
 use crate::store::Data;
 use serde_json::{Value, json};
 use std::fs::File;
@@ -41,6 +41,11 @@ impl Attached {
             Self::Serving { sandbox, .. } => sandbox.url(),
             Self::Attached { url } => url,
         }
+    }
+
+    /// The OpenID issuer of the people, see [`Sandbox::issuer_url`].
+    pub fn issuer_url(&self) -> String {
+        issuer_url(self.url())
     }
 
     /// Whether this process serves the data.

@@ -104,7 +104,7 @@ impl Sandbox {
 
     /// The OpenID issuer of the people: `<url>/realms/pipefy`.
     pub fn issuer_url(&self) -> String {
-        format!("{}{}", self.url, oidc::REALM)
+        issuer_url(&self.url)
     }
 
     /// Identifies the data that this sandbox serves.
@@ -117,6 +117,11 @@ impl Sandbox {
         self.stop.send_replace(true);
         let _ = (&mut self.task).await;
     }
+}
+
+/// The issuer of the sandbox at this URL.
+pub(crate) fn issuer_url(url: &str) -> String {
+    format!("{url}{}", oidc::REALM)
 }
 
 impl Drop for Sandbox {

@@ -8,6 +8,7 @@ use http::request::Parts;
 use http::{HeaderMap, StatusCode};
 
 use super::refusal::Refusal;
+use super::resource::ProtectedResource;
 use crate::identity::Principal;
 
 /// Turns a bearer into a principal. One implementation validates JWTs; tests have their own.
@@ -40,10 +41,8 @@ pub enum Inbound {
     Bearer {
         /// Judges bearers.
         authenticator: Arc<dyn Authenticator>,
-        /// Every one must be among the bearer's scopes.
-        required_scopes: Vec<String>,
-        /// Where clients learn which issuer to ask (RFC 9728); named in every challenge.
-        metadata_url: String,
+        /// This server as clients see it: which issuer to ask, which scopes are needed.
+        resource: ProtectedResource,
     },
 }
 
@@ -51,36 +50,38 @@ impl std::fmt::Debug for Inbound {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Inbound::Open => f.write_str("Open"),
-            Inbound::Bearer { required_scopes, metadata_url, .. } => f
-                .debug_struct("Bearer")
-                .field("required_scopes", required_scopes)
-                .field("metadata_url", metadata_url)
-                .finish(),
+            Inbound::Bearer { resource, .. } => {
+                f.debug_struct("Bearer").field("resource", resource).finish_non_exhaustive()
+            }
         }
     }
 }
 
 impl Inbound {
+    /// With what is only known once the server listens.
+    #[must_use]
+    pub(crate) fn listening_on(self, port: u16) -> Self {
+        match self {
+            Inbound::Open => Inbound::Open,
+            Inbound::Bearer { authenticator, resource } => {
+                Inbound::Bearer { authenticator, resource: resource.listening_on(port) }
+            }
+        }
+    }
+
     /// Lets the request in or refuses it. A principal is put into the parts' extensions, where it travels with the message,
     /// and the header is taken out: whoever needs the bearer later takes it from the principal.
     pub(crate) async fn admit(&self, parts: &mut Parts) -> Result<(), Refusal> {
-        let Inbound::Bearer { authenticator, required_scopes, metadata_url } = self else {
+        let Inbound::Bearer { authenticator, resource } = self else {
             if let http::header::Entry::Occupied(mut header) = parts.headers.entry(AUTHORIZATION) {
                 header.iter_mut().for_each(|value| value.set_sensitive(true));
             }
             return Ok(());
         };
-        let challenge = |status, error: &str, description: &str, scope: &str| {
-            let header = format!(
-                "Bearer error=\"{error}\", error_description=\"{description}\", resource_metadata=\"{metadata_url}\"{scope}"
-            );
-            Refusal::oauth(status, error, description, &header)
-        };
-        let unauthenticated = || challenge(StatusCode::UNAUTHORIZED, "invalid_token", "Authentication required", "");
-        let bearer = bearer(&parts.headers).ok_or_else(unauthenticated)?;
+        let bearer = bearer(&parts.headers).ok_or_else(|| resource.unauthenticated())?;
         let principal = match authenticator.authenticate(bearer).await {
             Ok(principal) => principal,
-            Err(Rejection::Invalid) => return Err(unauthenticated()),
+            Err(Rejection::Invalid) => return Err(resource.unauthenticated()),
             Err(Rejection::Unavailable { retry_after }) => {
                 return Err(Refusal::later(
                     StatusCode::SERVICE_UNAVAILABLE,
@@ -89,10 +90,8 @@ impl Inbound {
                 ));
             }
         };
-        if let Some(missing) = required_scopes.iter().find(|scope| !principal.scopes.contains(scope)) {
-            let description = format!("Required scope: {missing}");
-            let scope = format!(", scope=\"{}\"", required_scopes.join(" "));
-            return Err(challenge(StatusCode::FORBIDDEN, "insufficient_scope", &description, &scope));
+        if let Some(missing) = resource.required_scopes().iter().find(|scope| !principal.scopes.contains(scope)) {
+            return Err(resource.lacks(missing));
         }
         parts.headers.remove(AUTHORIZATION);
         parts.extensions.insert(principal);
@@ -100,9 +99,12 @@ impl Inbound {
     }
 }
 
-/// The token of the first `Authorization: Bearer` header, as sent.
+/// The token of the `Authorization: Bearer` header, as sent. Of two headers nobody can say which one a proxy has looked at,
+/// so two are as good as none.
 fn bearer(headers: &HeaderMap) -> Option<&str> {
-    let value = headers.get(AUTHORIZATION)?.to_str().ok()?;
+    let mut values = headers.get_all(AUTHORIZATION).iter();
+    let (Some(value), None) = (values.next(), values.next()) else { return None };
+    let value = value.to_str().ok()?;
     let (scheme, token) = value.split_at_checked(7)?;
     (scheme.eq_ignore_ascii_case("bearer ") && !token.is_empty()).then_some(token)
 }

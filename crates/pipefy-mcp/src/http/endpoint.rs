@@ -24,6 +24,7 @@ use rmcp::service::{serve_directly_with_ct, serve_server_with_ct};
 use rmcp::transport::TransportAdapterIdentity;
 use serde_json::json;
 use tokio::sync::mpsc;
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::bearer::{Inbound, Owner};
@@ -163,7 +164,11 @@ impl<S: Served> Endpoint<S> {
     ) -> Exchange {
         let progress = progress_token(&typed);
         // A subscription ends with the standalone streams: it would hold up a stop, and nothing of it is lost.
-        let stop = if is_subscription(&typed) { &self.drain } else { &self.stop }.child_token();
+        let (stop, until) = match is_subscription(&typed) {
+            true => (&self.drain, time_left(&parts).map(|left| -> BoxFuture<'static, ()> { Box::pin(sleep(left)) })),
+            false => (&self.stop, None),
+        };
+        let stop = stop.child_token();
         message::attach(&mut typed, parts);
         // Nothing can be asked back without a session, but notifications travel with the answer.
         let (routes, stream) = Routes::alone(id.clone(), progress);
@@ -180,7 +185,7 @@ impl<S: Served> Endpoint<S> {
             stop,
         );
         let guard = Box::new(Alone { _inbox: inbox, _service: service });
-        Exchange { stream, guard: Some(guard) }
+        Exchange { stream, guard: Some(guard), until }
     }
 
     /// The handshake era with sessions.
@@ -258,7 +263,7 @@ impl<S: Served> Endpoint<S> {
             transport,
             stop.clone(),
         ));
-        let exchange = Exchange { stream, guard: None };
+        let exchange = Exchange { stream, guard: None, until: None };
         match service.await {
             Ok(service) => {
                 let info = service.peer().peer_info();
@@ -294,10 +299,9 @@ impl<S: Served> Endpoint<S> {
         accepts_events(&parts.headers)?;
         let stream = session.routes.listen().ok_or_else(Refusal::second_stream)?;
         let drain = self.drain.clone();
-        let left = parts.extensions.get::<Principal>().map(|principal| time_until(principal.expires_at));
+        let left = time_left(parts);
         let until: BoxFuture<'static, ()> = Box::pin(async move {
             match left {
-                // Who may no longer ask may no longer listen.
                 Some(left) => {
                     let _drained = tokio::time::timeout(left, drain.cancelled()).await;
                 }
@@ -349,7 +353,7 @@ impl<S: Served> Endpoint<S> {
         let watch =
             Watch { session: session.clone(), id, serial, read, grace: self.rules.disconnect_grace, done: false };
         message::attach(&mut typed, request.parts);
-        let exchange = Exchange { stream, guard: Some(Box::new(watch)) };
+        let exchange = Exchange { stream, guard: Some(Box::new(watch)), until: None };
         self.hand_over(session, typed).await?;
         Ok(exchange.respond(format, Era::Handshake).await)
     }
@@ -501,8 +505,10 @@ fn cancelled_request(message: &ClientJsonRpcMessage) -> Option<RequestId> {
     }
 }
 
-fn time_until(unix_seconds: i64) -> Duration {
-    let at = Duration::from_secs(u64::try_from(unix_seconds).unwrap_or(0));
+/// How long the bearer of a request is good: who may no longer ask may no longer listen.
+fn time_left(parts: &Parts) -> Option<Duration> {
+    let principal = parts.extensions.get::<Principal>()?;
+    let end = Duration::from_secs(u64::try_from(principal.expires_at).unwrap_or(0));
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    at.saturating_sub(now)
+    Some(end.saturating_sub(now))
 }

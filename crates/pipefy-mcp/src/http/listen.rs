@@ -60,6 +60,7 @@ pub async fn bind(served: impl Served, inbound: Inbound, options: &HttpOptions) 
     let failed = |source| ServeError::Bind { address: format!("{}:{}", options.host, options.port), source };
     let listener = TcpListener::bind((options.host.as_str(), options.port)).await.map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
+    let inbound = inbound.listening_on(address.port());
     Ok(Serving { app: App::new(served, inbound, options), listener, address, drain: options.drain })
 }
 

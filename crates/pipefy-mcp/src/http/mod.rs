@@ -3,7 +3,7 @@
 //! ```text
 //! listen     socket, ready line, graceful end
 //!  log       request id and http_request line, around everything
-//!   router   /mcp   /mcp/ -> 307   /healthz   /readyz   else 404
+//!   router   /mcp   /mcp/ -> 307   /healthz   /readyz   /.well-known/oauth-protected-resource (hosted)   else 404
 //!    endpoint  bearer > body cap > Host, Origin > sealed session id > method, Accept, content type, JSON, shape
 //!     sessions (handshake era)   |   one request alone (stateless, and 2026-07-28: exchange_era)
 //!      direct    calls and lists that need no loop   |   channel   rmcp's service loop, over our own transport
@@ -22,11 +22,13 @@ mod checks;
 mod direct;
 mod endpoint;
 mod exchange_era;
+mod jwt;
 mod listen;
 mod log;
 pub(crate) mod message;
 mod refusal;
 mod reply;
+mod resource;
 mod seal;
 mod sessions;
 
@@ -48,8 +50,10 @@ use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 pub use bearer::{Authenticator, Inbound, Rejection};
+pub use jwt::JwtBearers;
 pub use listen::{ServeError, Serving, bind, serve};
 pub use log::{CorrelationId, Lines, stderr_lines};
+pub use resource::ProtectedResource;
 
 use endpoint::{Endpoint, Mount, Rules};
 use log::RequestLog;
@@ -210,6 +214,10 @@ impl App {
             idle: options.session_idle,
         });
         let (drain, stop) = (CancellationToken::new(), CancellationToken::new());
+        let metadata = match &inbound {
+            Inbound::Open => Router::new(),
+            Inbound::Bearer { resource, .. } => resource.routes(),
+        };
         tokio::spawn(Sessions::watch(Arc::downgrade(&sessions)));
         let endpoint = Endpoint {
             served,
@@ -253,6 +261,7 @@ impl App {
                     async move { reply::json_bytes(status, body) }
                 }),
             )
+            .merge(metadata)
             .fallback(|| async { Refusal::not_found().into_response() })
             .layer(RequestLog::new(options.lines.0.clone(), &options.trusted_proxies));
         Self { router, sessions, drain, stop }

@@ -64,6 +64,8 @@ pub(crate) struct Exchange {
     pub(crate) stream: Stream,
     /// Dropped with the response: a stateless call ends with it, a session's call is looked after.
     pub(crate) guard: Option<Box<dyn Finish>>,
+    /// Ends an event stream before the answer.
+    pub(crate) until: Option<BoxFuture<'static, ()>>,
 }
 
 /// Told whether the answer was seen before the response was dropped.
@@ -103,16 +105,16 @@ impl Exchange {
         match tokio::time::timeout(era.patience(), self.next()).await {
             Ok(Some((message, true))) if era == Era::Exchange => json(era.status(&message), &message),
             Ok(Some((message, true))) => events(Body::from(frame(&message))),
-            Ok(Some((message, false))) => events(Body::new(Events::new(self, Some(frame(&message)), None))),
+            Ok(Some((message, false))) => events(Body::new(Events::new(self, Some(frame(&message))))),
             Ok(None) => events(Body::empty()),
-            Err(_) => events(Body::new(Events::new(self, None, None))),
+            Err(_) => events(Body::new(Events::new(self, None))),
         }
     }
 }
 
 /// The standalone stream of a session; it ends when `until` does.
 pub(crate) fn listen(stream: Stream, until: BoxFuture<'static, ()>) -> Response<Body> {
-    events(Body::new(Events::new(Exchange { stream, guard: None }, None, Some(until))))
+    events(Body::new(Events::new(Exchange { stream, guard: None, until: Some(until) }, None)))
 }
 
 fn is_answer(message: &ServerJsonRpcMessage) -> bool {
@@ -186,13 +188,12 @@ pub(crate) fn events(body: Body) -> Response<Body> {
 struct Events {
     exchange: Option<Exchange>,
     first: Option<Bytes>,
-    until: Option<BoxFuture<'static, ()>>,
     silence: Pin<Box<Sleep>>,
 }
 
 impl Events {
-    fn new(exchange: Exchange, first: Option<Bytes>, until: Option<BoxFuture<'static, ()>>) -> Self {
-        Self { exchange: Some(exchange), first, until, silence: Box::pin(tokio::time::sleep(PING_AFTER)) }
+    fn new(exchange: Exchange, first: Option<Bytes>) -> Self {
+        Self { exchange: Some(exchange), first, silence: Box::pin(tokio::time::sleep(PING_AFTER)) }
     }
 }
 
@@ -220,7 +221,7 @@ impl hyper::body::Body for Events {
             }
             Poll::Pending => {}
         }
-        if let Some(until) = &mut self.until
+        if let Some(until) = &mut exchange.until
             && until.as_mut().poll(cx).is_ready()
         {
             self.exchange = None;

@@ -7,7 +7,9 @@ use std::time::{Duration, SystemTime};
 
 use futures_util::future::BoxFuture;
 use pipefy::settings::HostList;
-use pipefy_mcp::http::{App, Authenticator, HttpLines, HttpOptions, Inbound, Rejection, ServeError, Served, bind};
+use pipefy_mcp::http::{
+    App, Authenticator, HttpLines, HttpOptions, Inbound, ProtectedResource, Rejection, ServeError, Served, bind,
+};
 use pipefy_mcp::identity::Principal;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -287,7 +289,6 @@ impl Authenticator for Bearers {
 pub fn bearers() -> Inbound {
     Inbound::Bearer {
         authenticator: Arc::new(Bearers),
-        required_scopes: vec!["mcp".to_owned(), "more".to_owned()].into_iter().take(1).collect(),
-        metadata_url: "https://mcp.test/.well-known/oauth-protected-resource/mcp".to_owned(),
+        resource: ProtectedResource::new("https://mcp.test/mcp", "https://issuer.test", &["mcp".to_owned()]).unwrap(),
     }
 }

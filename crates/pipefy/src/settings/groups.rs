@@ -550,9 +550,101 @@ impl ResourceServerSettings {
     pub(super) fn load(from: &mut Loader<'_>, shared: &Shared) -> ResourceServerSettings {
         ResourceServerSettings {
             resource_server_url: from.url(&names::RESOURCE_SERVER_URL, shared.policy),
-            required_scopes: from.list(&names::REQUIRED_SCOPES, Ok),
+            required_scopes: from.list(&names::REQUIRED_SCOPES, parse::scopes),
             allow_insecure_urls: shared.policy.is_insecure(),
         }
+    }
+}
+
+/// How a client shows its secret to a token endpoint.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ClientAuth {
+    /// In the `Authorization` header.
+    #[default]
+    Basic,
+    /// In the form.
+    Post,
+}
+
+/// How the server acts on behalf of its callers: OAuth token exchange (RFC 8693).
+#[derive(Clone, Debug)]
+pub struct ExchangeSettings {
+    /// The server's own OAuth client.
+    pub client_id: String,
+    /// Its secret.
+    pub client_secret: SecretString,
+    /// How the secret is shown.
+    pub client_auth: ClientAuth,
+    /// The token endpoint; none for the inbound issuer's.
+    pub token_url: Option<String>,
+    /// Audience to ask for.
+    pub audience: Option<String>,
+    /// Resource to ask for (RFC 8707).
+    pub resource: Option<String>,
+    /// Scopes to ask for; empty for whatever the issuer gives.
+    pub scopes: Vec<String>,
+    /// Whether `http` and internal hosts are accepted in URLs.
+    pub allow_insecure_urls: bool,
+}
+
+impl ExchangeSettings {
+    /// Half a configuration is an error: taken for none, it would pass bearers on that were meant to stay here.
+    pub(super) fn load(from: &mut Loader<'_>, shared: &Shared) -> Option<ExchangeSettings> {
+        let client_id = from.optional(&names::EXCHANGE_CLIENT_ID, parse::opaque);
+        let client_secret = from.optional(&names::EXCHANGE_CLIENT_SECRET, parse::secret);
+        let client_auth = from.required(&names::EXCHANGE_CLIENT_AUTH, |raw| {
+            parse::choice(raw, Case::Lower, &[("basic", ClientAuth::Basic), ("post", ClientAuth::Post)])
+        });
+        let token_url = from.url(&names::EXCHANGE_TOKEN_URL, shared.policy);
+        let audience = from.optional(&names::EXCHANGE_AUDIENCE, parse::opaque);
+        let resource = from.optional(&names::EXCHANGE_RESOURCE, |raw| {
+            let uri = parse::opaque(raw)?;
+            let absolute = url::Url::parse(&uri).is_ok_and(|uri| uri.fragment().is_none());
+            if absolute { Ok(uri) } else { Err("must be an absolute URI without fragment".to_owned()) }
+        });
+        let scopes = from.list(&names::EXCHANGE_SCOPES, parse::scopes);
+        match (client_id, client_secret) {
+            (Some(client_id), Some(client_secret)) => Some(ExchangeSettings {
+                client_id,
+                client_secret,
+                client_auth,
+                token_url,
+                audience,
+                resource,
+                scopes,
+                allow_insecure_urls: shared.policy.is_insecure(),
+            }),
+            (client_id, client_secret) => {
+                let (id, secret) = (&names::EXCHANGE_CLIENT_ID, &names::EXCHANGE_CLIENT_SECRET);
+                if client_id.is_some() && !from.failed(secret) {
+                    from.refuse(id, "needs a secret: set PIPEFY_EXCHANGE_CLIENT_SECRET");
+                } else if client_secret.is_some() && !from.failed(id) {
+                    from.refuse(secret, "needs a client: set PIPEFY_EXCHANGE_CLIENT_ID");
+                } else if client_id.is_none() && client_secret.is_none() && !from.failed(id) && !from.failed(secret) {
+                    for variable in [
+                        &names::EXCHANGE_CLIENT_AUTH,
+                        &names::EXCHANGE_TOKEN_URL,
+                        &names::EXCHANGE_AUDIENCE,
+                        &names::EXCHANGE_RESOURCE,
+                        &names::EXCHANGE_SCOPES,
+                    ] {
+                        // What a front end sets for its own sake (the sandbox its addresses) asks for nothing.
+                        if !matches!(from.source(variable), Source::Default | Source::Explicit(_)) {
+                            from.refuse(
+                                variable,
+                                "means nothing alone: set PIPEFY_EXCHANGE_CLIENT_ID and PIPEFY_EXCHANGE_CLIENT_SECRET too",
+                            );
+                        }
+                    }
+                }
+                None
+            }
+        }
+    }
+
+    /// How strictly URLs are judged.
+    pub fn url_policy(&self) -> UrlPolicy {
+        UrlPolicy::from_switch(self.allow_insecure_urls)
     }
 }
 

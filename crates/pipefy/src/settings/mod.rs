@@ -29,8 +29,8 @@ mod registry;
 pub use environment::Environment;
 pub use error::{Problem, SettingsError, Source};
 pub use groups::{
-    AuthSettings, IpaasSettings, JwtValidationSettings, KeychainBackend, LogLevel, McpSettings, PipefySettings,
-    PolicySettings, Profile, ResourceServerSettings, ScopePins, Transport,
+    AuthSettings, ClientAuth, ExchangeSettings, IpaasSettings, JwtValidationSettings, KeychainBackend, LogLevel,
+    McpSettings, PipefySettings, PolicySettings, Profile, ResourceServerSettings, ScopePins, Transport,
 };
 pub use host_list::{HostList, is_loopback};
 pub use layers::Overrides;
@@ -69,6 +69,8 @@ pub struct ServerSettings {
     pub jwt: JwtValidationSettings,
     /// The server's OAuth resource identity.
     pub resource_server: ResourceServerSettings,
+    /// How to act on behalf of callers; none passes their bearers on.
+    pub exchange: Option<ExchangeSettings>,
     /// The iPaaS gateway.
     pub ipaas: IpaasSettings,
     /// Where the values came from, and warnings.
@@ -77,8 +79,16 @@ pub struct ServerSettings {
 
 const CLI_GROUPS: &[Group] = &[Group::Pipefy, Group::Auth, Group::Policy];
 
-const SERVER_GROUPS: &[Group] =
-    &[Group::Pipefy, Group::Auth, Group::Policy, Group::Mcp, Group::Jwt, Group::ResourceServer, Group::Ipaas];
+const SERVER_GROUPS: &[Group] = &[
+    Group::Pipefy,
+    Group::Auth,
+    Group::Policy,
+    Group::Mcp,
+    Group::Jwt,
+    Group::ResourceServer,
+    Group::Exchange,
+    Group::Ipaas,
+];
 
 /// Loads the groups of the CLI. No I/O.
 ///
@@ -106,6 +116,7 @@ pub fn load_server(environment: &Environment, overrides: &Overrides) -> Result<S
     let mcp = McpSettings::load(&mut from);
     let jwt = JwtValidationSettings::load(&mut from);
     let resource_server = ResourceServerSettings::load(&mut from, &shared);
+    let exchange = ExchangeSettings::load(&mut from, &shared);
     let ipaas = IpaasSettings::load(&mut from, &shared);
     let mut report = from.finish(SERVER_GROUPS)?;
     if mcp.profile == Profile::Remote && !jwt.verify_audience {
@@ -115,7 +126,7 @@ pub fn load_server(environment: &Environment, overrides: &Overrides) -> Result<S
                 .to_owned(),
         );
     }
-    Ok(ServerSettings { pipefy, auth, policy, mcp, jwt, resource_server, ipaas, report })
+    Ok(ServerSettings { pipefy, auth, policy, mcp, jwt, resource_server, exchange, ipaas, report })
 }
 
 #[cfg(test)]

@@ -49,6 +49,11 @@ pub fn settings_page() -> String {
         (Group::Mcp, "MCP server", ""),
         (Group::Jwt, "Inbound bearers (profile `remote`)", ""),
         (Group::ResourceServer, "OAuth resource identity (profile `remote`)", ""),
+        (
+            Group::Exchange,
+            "Acting on behalf of callers (profile `remote`)",
+            "Off until a client is set; see [hosted.md](hosted.md). Any of these without the client and its secret is an error.",
+        ),
         (Group::Ipaas, "iPaaS (Advanced Automations)", ""),
     ] {
         let _ = write!(page, "\n## {title}\n\n");

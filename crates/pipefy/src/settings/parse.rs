@@ -140,6 +140,15 @@ pub(super) fn list(raw: &Raw) -> Result<Option<Vec<String>>, Rule> {
     Ok(Some(entries))
 }
 
+/// Scope names (RFC 6749 section 3.3): they travel in headers and space-separated lists, so nothing else fits.
+pub(super) fn scopes(entries: Vec<String>) -> Result<Vec<String>, Rule> {
+    let fits = |scope: &String| scope.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\'));
+    if entries.iter().all(fits) {
+        return Ok(entries);
+    }
+    Err("must be scope names: printable ASCII without spaces, quotes and backslashes".to_owned())
+}
+
 /// Ids that pin a scope. Anything set must name at least one: an empty pin would read as "no limit". JSON arrays may
 /// hold numbers.
 pub(super) fn ids(raw: &Raw) -> Result<Vec<String>, Rule> {

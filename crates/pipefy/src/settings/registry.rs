@@ -18,6 +18,8 @@ pub enum Group {
     Jwt,
     /// The server's own OAuth resource identity.
     ResourceServer,
+    /// Acting on behalf of callers by token exchange.
+    Exchange,
     /// The iPaaS (Advanced Automations) gateway.
     Ipaas,
 }
@@ -462,8 +464,70 @@ variables! {
         group: Group::ResourceServer,
         env: &["PIPEFY_MCP_RS_REQUIRED_SCOPES"],
         kind: Kind::List,
-        rule: "no blank entry",
+        rule: "scope names as in RFC 6749",
         doc: "Scopes that every inbound bearer must carry.",
+        guarded: true,
+    }
+
+    EXCHANGE_CLIENT_ID {
+        key: "exchange_client_id",
+        group: Group::Exchange,
+        env: &["PIPEFY_EXCHANGE_CLIENT_ID"],
+        rule: "non-empty, one line; needs the secret",
+        doc: "The server's own OAuth client. Set: callers' bearers are exchanged (RFC 8693) and never reach Pipefy. Unset: they are passed on.",
+        guarded: true,
+    }
+    EXCHANGE_CLIENT_SECRET {
+        key: "exchange_client_secret",
+        group: Group::Exchange,
+        env: &["PIPEFY_EXCHANGE_CLIENT_SECRET"],
+        rule: "non-empty, one line",
+        doc: "Secret of that client.",
+        secret: true,
+        guarded: true,
+    }
+    EXCHANGE_CLIENT_AUTH {
+        key: "exchange_client_auth",
+        group: Group::Exchange,
+        env: &["PIPEFY_EXCHANGE_CLIENT_AUTH"],
+        kind: Kind::Choice(&["basic", "post"]),
+        default: Some("basic"),
+        rule: "any case",
+        doc: "How the secret is shown: in the `Authorization` header (`client_secret_basic`) or in the form (`client_secret_post`).",
+        guarded: true,
+    }
+    EXCHANGE_TOKEN_URL {
+        key: "exchange_token_url",
+        group: Group::Exchange,
+        env: &["PIPEFY_EXCHANGE_TOKEN_URL"],
+        kind: Kind::Url,
+        rule: "URL without query or fragment",
+        doc: "Token endpoint that exchanges. Unset: the one of the inbound issuer, found by discovery.",
+        guarded: true,
+    }
+    EXCHANGE_AUDIENCE {
+        key: "exchange_audience",
+        group: Group::Exchange,
+        env: &["PIPEFY_EXCHANGE_AUDIENCE"],
+        rule: "non-empty, one line",
+        doc: "Audience to ask for: Pipefy's API as the issuer calls it.",
+        guarded: true,
+    }
+    EXCHANGE_RESOURCE {
+        key: "exchange_resource",
+        group: Group::Exchange,
+        env: &["PIPEFY_EXCHANGE_RESOURCE"],
+        rule: "absolute URI without fragment",
+        doc: "Resource to ask for (RFC 8707), where the issuer wants one instead of an audience.",
+        guarded: true,
+    }
+    EXCHANGE_SCOPES {
+        key: "exchange_scopes",
+        group: Group::Exchange,
+        env: &["PIPEFY_EXCHANGE_SCOPES"],
+        kind: Kind::List,
+        rule: "scope names as in RFC 6749",
+        doc: "Scopes to ask for. Unset: whatever the issuer gives.",
         guarded: true,
     }
 

@@ -421,6 +421,49 @@ fn server_settings_agree_with_each_other() {
 }
 
 #[test]
+fn acting_on_behalf_of_callers_is_configured_whole_or_not_at_all() {
+    assert!(server(&[]).exchange.is_none());
+    let client = ["PIPEFY_EXCHANGE_CLIENT_ID=mcp", "PIPEFY_EXCHANGE_CLIENT_SECRET=canary-secret"];
+    let exchange = server(&client).exchange.unwrap();
+    assert_eq!((exchange.client_id.as_str(), exchange.client_auth), ("mcp", ClientAuth::Basic));
+    assert_eq!((exchange.token_url, exchange.audience, exchange.resource), (None, None, None));
+    assert!(exchange.scopes.is_empty() && !exchange.allow_insecure_urls);
+    let more = [
+        "PIPEFY_EXCHANGE_CLIENT_AUTH=POST",
+        "PIPEFY_EXCHANGE_TOKEN_URL= https://idp.example.com/token ",
+        "PIPEFY_EXCHANGE_AUDIENCE=pipefy",
+        "PIPEFY_EXCHANGE_RESOURCE=urn:pipefy:api",
+        "PIPEFY_EXCHANGE_SCOPES=a,b",
+    ];
+    let exchange = server(&[&client[..], &more[..]].concat()).exchange.unwrap();
+    assert_eq!(exchange.client_auth, ClientAuth::Post);
+    assert_eq!(exchange.token_url.as_deref(), Some("https://idp.example.com/token"));
+    assert_eq!((exchange.audience.as_deref(), exchange.resource.as_deref()), (Some("pipefy"), Some("urn:pipefy:api")));
+    assert_eq!(exchange.scopes, ["a", "b"]);
+
+    for half in more.iter().chain(&client) {
+        let error = refused(&[half]);
+        assert!(error.contains("PIPEFY_EXCHANGE_CLIENT_"), "{half}: {error}");
+        assert!(!error.contains("canary"), "{error}");
+    }
+    for (bad, rule) in [
+        ("PIPEFY_EXCHANGE_RESOURCE=pipefy", "absolute URI"),
+        ("PIPEFY_EXCHANGE_RESOURCE=https://a/b#c", "absolute URI"),
+        ("PIPEFY_EXCHANGE_TOKEN_URL=http://idp.example.com/token", "HTTPS"),
+        ("PIPEFY_EXCHANGE_SCOPES=[\"a b\"]", "scope names"),
+        ("PIPEFY_EXCHANGE_CLIENT_AUTH=jwt", "exchange_client_auth"),
+        ("PIPEFY_MCP_EXCHANGE_AUDIENCE=pipefy", "PIPEFY_EXCHANGE_AUDIENCE"),
+        ("PIPEFY_MCP_RS_REQUIRED_SCOPES=[\"a\\\"b\"]", "scope names"),
+    ] {
+        let error = refused(&[client[0], client[1], bad]);
+        assert!(error.contains(rule), "{bad}: {error}");
+    }
+    // What a front end sets for its own sake asks for nothing.
+    let overrides = Overrides::new().with(&EXCHANGE_TOKEN_URL, "--sandbox", "https://sandbox.example.com/token");
+    assert!(load_server(&env(&[]), &overrides).unwrap().exchange.is_none());
+}
+
+#[test]
 fn a_misspelt_safety_setting_stops_start_up() {
     for (name, meant) in [
         ("PIPEFY_MCP_READONLY", "PIPEFY_MCP_READ_ONLY"),
