@@ -113,7 +113,8 @@ impl Server {
         let document = format!("{issuer}/.well-known/openid-configuration");
         let document: Value = self.http.get(document).send().await.unwrap().json().await.unwrap();
         assert_eq!(document["issuer"], issuer);
-        (resource, Issuer::new(issuer.strip_suffix("/realms/pipefy").unwrap()), document)
+        let issuer = Issuer::new(issuer.strip_suffix("/realms/pipefy").unwrap());
+        (resource, issuer, document)
     }
 }
 

@@ -2,20 +2,20 @@
 //! no secret. Alone in its process, because the log is the process's.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
-mod http;
-mod support;
 #[path = "support/hosted.rs"]
 mod hosted;
+mod http;
 #[path = "support/issuer.rs"]
 mod issuer;
+mod support;
 
 use std::io::Write;
 use std::sync::{Arc, Mutex};
 
 use hosted::{PUBLIC, Rig, call_alone};
 use http::*;
-use pipefy_mcp::http::JwtBearers;
 use pipefy_mcp::http::Authenticator as _;
+use pipefy_mcp::http::JwtBearers;
 use pipefy_sandbox::{MCP_SERVER_CLIENT_ID, MCP_SERVER_CLIENT_SECRET};
 use serde_json::json;
 use tracing_subscriber::filter::LevelFilter;
@@ -73,7 +73,9 @@ async fn nothing_that_is_written_holds_a_secret() {
             planted.push(token);
         }
         for bad in ["canary-garbage", "canary.canary.canary", &"canary".repeat(6000)] {
-            written.push_str(&server.post(&initialize("2025-06-18"), &[("Authorization", &format!("Bearer {bad}"))]).await.body);
+            written.push_str(
+                &server.post(&initialize("2025-06-18"), &[("Authorization", &format!("Bearer {bad}"))]).await.body,
+            );
         }
         written.push_str(&format!("{:?}", server.lines.lock().unwrap()));
     }
@@ -92,7 +94,10 @@ async fn nothing_that_is_written_holds_a_secret() {
     written.push_str(&format!("{bearers:?} {rejection:?}"));
 
     let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
-    assert!(log.contains(" TRACE ") && log.contains("a bearer was refused") && log.contains("was not exchanged"), "{log}");
+    assert!(
+        log.contains(" TRACE ") && log.contains("a bearer was refused") && log.contains("was not exchanged"),
+        "{log}"
+    );
     written.push_str(&log);
     for line in written.lines() {
         assert!(!line.contains("canary"), "{line}");

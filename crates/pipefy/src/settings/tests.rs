@@ -520,9 +520,10 @@ fn no_secret_is_shown_anywhere() {
         "PIPEFY_MCP_CONFIRMATION_SECRET",
         "PIPEFY_MCP_SESSION_KEY",
         "PIPEFY_IPAAS_OAUTH_CLIENT_SECRET",
+        "PIPEFY_EXCHANGE_CLIENT_SECRET",
     ];
     let lines: Vec<String> = names.iter().map(|name| format!("{name}={canary}")).collect();
-    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    let lines: Vec<&str> = lines.iter().map(String::as_str).chain(["PIPEFY_EXCHANGE_CLIENT_ID=mcp"]).collect();
     let environment = env(&lines).with_dotenv(format!("PIPEFY_TOKEN={canary}"));
     let overrides = Overrides::new().with(&STATIC_TOKEN, "--token", canary);
     let all = load_server(&environment, &overrides).unwrap();
