@@ -6,7 +6,7 @@
 //! Exchanged tokens are kept in memory per person: issuer, subject, client and granted scopes together. A bearer without a
 //! subject does not say who it stands for, so what it was exchanged for is kept for that very bearer only.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use aws_lc_rs::digest;
@@ -118,11 +118,14 @@ struct Failed {
     bearer: Key,
 }
 
-/// A token for Pipefy, and until when it is handed out.
+/// A token for Pipefy.
 #[derive(Clone)]
 struct Kept {
     bearer: Bearer,
+    /// Until when it is handed out to further calls.
     until: Instant,
+    /// Until when a call that has it goes on with it.
+    expires: Instant,
 }
 
 /// Ends each kept token at its own time.
@@ -131,6 +134,11 @@ struct Lifetimes;
 impl Expiry<Key, Kept> for Lifetimes {
     fn expire_after_create(&self, _: &Key, kept: &Kept, created: Instant) -> Option<Duration> {
         Some(kept.until.saturating_duration_since(created))
+    }
+
+    /// A token that takes the place of another has its own time, not what is left of the other's.
+    fn expire_after_update(&self, _: &Key, kept: &Kept, updated: Instant, _: Option<Duration>) -> Option<Duration> {
+        Some(kept.until.saturating_duration_since(updated))
     }
 }
 
@@ -200,25 +208,25 @@ impl TokenExchange {
     /// [`CredentialError::Refused`] when the issuer does not exchange this bearer, [`CredentialError::Unavailable`] when it
     /// does not answer. Neither holds anything of a token.
     pub async fn credential(self: &Arc<Self>, caller: OnBehalfOf) -> Result<Credential, CredentialError> {
-        let source = Exchanged { exchange: self.clone(), key: caller.key(), caller };
-        source.bearer().await?;
-        Ok(Credential::from_source(Arc::new(source)))
+        let key = caller.key();
+        let token = Mutex::new(self.get(&key, &caller).await?);
+        Ok(Credential::from_source(Arc::new(Exchanged { exchange: self.clone(), key, caller, token })))
     }
 
     /// The kept token, else a new one; any number of concurrent callers with the same key cause one exchange. Whoever waited
     /// for the exchange of another bearer of the same person does not share its failure.
-    async fn get(&self, key: &Key, caller: &OnBehalfOf) -> Result<Bearer, CredentialError> {
+    async fn get(&self, key: &Key, caller: &OnBehalfOf) -> Result<Kept, CredentialError> {
         let own = caller.fingerprint();
         let mut rounds = 3;
         loop {
             if let Some(kept) = self.kept.get(key).await
                 && Instant::now() < kept.until
             {
-                return Ok(kept.bearer);
+                return Ok(kept);
             }
             let exchange = async { self.exchange(caller).await.map_err(|error| Failed { error, bearer: own }) };
             match self.kept.try_get_with(*key, exchange).await {
-                Ok(kept) => return Ok(kept.bearer),
+                Ok(kept) => return Ok(kept),
                 Err(failed) => {
                     rounds -= 1;
                     if failed.bearer == own || rounds == 0 {
@@ -255,8 +263,10 @@ impl TokenExchange {
         let (bearer, lifetime) = read(&answer, caller).inspect_err(|error| {
             tracing::warn!(status = answer.status, "a bearer was not exchanged: {error}");
         })?;
-        let until = asked + lifetime.saturating_sub(MARGIN).min(Duration::from_secs(left));
-        Ok(Kept { bearer, until })
+        let left = Duration::from_secs(left);
+        // A token that does not say how long it lives is good for the call it was made for.
+        let life = if lifetime.is_zero() { left } else { lifetime.min(left) };
+        Ok(Kept { bearer, until: asked + lifetime.saturating_sub(MARGIN).min(left), expires: asked + life })
     }
 
     async fn token_url(&self) -> Result<&str, CredentialError> {
@@ -281,16 +291,36 @@ impl std::fmt::Debug for TokenExchange {
     }
 }
 
-/// One caller's credential.
+/// One caller's credential, for one call.
 struct Exchanged {
     exchange: Arc<TokenExchange>,
     key: Key,
     caller: OnBehalfOf,
+    /// What the call goes on with while it is good.
+    token: Mutex<Kept>,
+}
+
+impl Exchanged {
+    fn token(&self) -> MutexGuard<'_, Kept> {
+        self.token.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn another(&self) -> Result<Bearer, CredentialError> {
+        let kept = self.exchange.get(&self.key, &self.caller).await?;
+        *self.token() = kept.clone();
+        Ok(kept.bearer)
+    }
 }
 
 impl BearerSource for Exchanged {
     fn bearer(&self) -> BoxFuture<'_, Result<Bearer, CredentialError>> {
-        Box::pin(self.exchange.get(&self.key, &self.caller))
+        let good = Some(self.token().clone()).filter(|kept| Instant::now() < kept.expires);
+        Box::pin(async move {
+            match good {
+                Some(kept) => Ok(kept.bearer),
+                None => self.another().await,
+            }
+        })
     }
 
     fn renew<'a>(&'a self, rejected: &'a Bearer) -> BoxFuture<'a, Result<Option<Bearer>, CredentialError>> {
@@ -299,7 +329,7 @@ impl BearerSource for Exchanged {
             if self.exchange.kept.get(&self.key).await.is_some_and(|kept| kept.bearer == *rejected) {
                 self.exchange.kept.invalidate(&self.key).await;
             }
-            let bearer = self.bearer().await?;
+            let bearer = self.another().await?;
             Ok((bearer != *rejected).then_some(bearer))
         })
     }

@@ -186,7 +186,7 @@ async fn crowd(rig: &Rig, mode: Mode, token_url: Option<&str>) {
     for caller in callers {
         total += caller.await.unwrap();
     }
-    println!("{mode:?}, exchanged {exchanged}: {total} calls of 64 people, no foreign answer");
+    eprintln!("{mode:?}, exchanged {exchanged}: {total} calls of 64 people, no foreign answer");
     let seen = backend.seen();
     assert_eq!(seen.len() as u64, total);
     let own: HashSet<String> = match exchanged {
@@ -352,7 +352,7 @@ async fn pipe_with_form(rig: &Rig) -> Value {
 async fn listening_ends_with_the_bearer() {
     let rig = Rig::start().await;
     let server = rig.server(rig.sandbox.url(), &[], options()).await;
-    let short = format!("Bearer {}", rig.mint(json!({"expires_in": 5})).await);
+    let short = format!("Bearer {}", rig.mint(json!({"expires_in": 6})).await);
     let session = server.open(&[("Authorization", &short)]).await;
     let mut stream = Wire::connect(server.address).await;
     stream.send(&get(&session, &[("Authorization", &short)])).await;
@@ -375,7 +375,7 @@ async fn listening_ends_with_the_bearer() {
         assert_eq!(stream.chunk().await, None);
         while subscription.chunk().await.is_some() {}
     };
-    tokio::time::timeout(Duration::from_secs(10), ended).await.expect("both end with the bearer");
+    tokio::time::timeout(LIMIT, ended).await.expect("both end with the bearer");
     let headers = [("Authorization", short.as_str()), ("Mcp-Session-Id", session.as_str())];
     assert_eq!(server.post(&call(1, "search_pipes", json!({})), &headers).await.status, 401);
     let newer = format!("Bearer {}", rig.mint(json!({})).await);

@@ -304,7 +304,8 @@ fn what_is_missing_stops_the_start_with_a_message() {
     let remote = ("PIPEFY_MCP_PROFILE", "remote");
     let url = ("PIPEFY_MCP_RS_RESOURCE_SERVER_URL", "https://mcp.example.com/mcp");
     let issuer = ("PIPEFY_JWT_ISSUER_URL", "https://idp.example.com");
-    let cases: [(&[(&str, &str)], i32, &str); 9] = [
+    type Variables<'a> = &'a [(&'a str, &'a str)];
+    let cases: [(Variables<'_>, i32, &str); 9] = [
         (&[remote], 1, "requires a resource server: set PIPEFY_MCP_RS_RESOURCE_SERVER_URL"),
         (&[remote, issuer], 1, "requires a resource server"),
         (&[remote, url], 1, "requires an inbound issuer: set PIPEFY_JWT_ISSUER_URL"),
