@@ -29,6 +29,7 @@ impl AuthHttp {
             return Ok(client);
         }
         let built = reqwest::Client::builder()
+            .tls_backend_preconfigured(pipefy::tls::client_config())
             .user_agent(format!("pipefy-auth/{}", pipefy::VERSION))
             .default_headers(client_headers())
             .redirect(reqwest::redirect::Policy::none())

@@ -147,6 +147,7 @@ async fn run(runtime: &McpRuntime, tool: &'static Tool, call: Invocation<'_>) ->
     let Invocation { arguments, request, ask, progress, cancel, .. } = call;
     let end = Instant::now() + CALL_LIMIT;
     let permit = tokio::select! {
+        biased;
         permit = runtime.running().acquire() => permit,
         () = cancel.cancelled() => return finish(runtime, op, Err(cancelled()), &arguments),
     };
@@ -154,7 +155,14 @@ async fn run(runtime: &McpRuntime, tool: &'static Tool, call: Invocation<'_>) ->
         Ok(session) => session,
         Err(error) => return CallReply::error(failed(op.name, &error.to_string())),
     };
-    let key = runtime.confirmation_key(request);
+    let key;
+    let key = if op.confirms {
+        key = runtime.confirmation_key(request);
+        &key
+    } else {
+        // Never asked for: deriving the caller's own would be work for nothing.
+        runtime.process_key()
+    };
     let policy = runtime.policy(request);
     let mut budget = Budget::unlimited().with_deadline(end).with_cancel(cancel.clone());
     if let Some(progress) = progress {
@@ -166,7 +174,7 @@ async fn run(runtime: &McpRuntime, tool: &'static Tool, call: Invocation<'_>) ->
             toolbox: runtime.toolbox(),
             session: &session,
             policy: &policy,
-            approval: Approval::Token { key: &key, now: jiff::Timestamp::now().as_second() },
+            approval: Approval::Token { key, now: jiff::Timestamp::now().as_second() },
             ask,
             budget,
             options: Options::default(),

@@ -96,14 +96,16 @@ fn is_enveloped(context: &RequestContext<RoleServer>) -> bool {
 
 /// In the revision without handshake every result says which server gave it.
 fn stamp(context: &RequestContext<RoleServer>) -> Option<MetaObject> {
-    is_enveloped(context).then(|| {
-        let mut meta = MetaObject::default();
-        meta.0.insert(
-            "io.modelcontextprotocol/serverInfo".to_owned(),
-            json!({ "name": "pipefy", "version": pipefy::VERSION }),
-        );
-        meta
-    })
+    is_enveloped(context).then(server_info)
+}
+
+pub(crate) fn server_info() -> MetaObject {
+    let mut meta = MetaObject::default();
+    meta.0.insert(
+        "io.modelcontextprotocol/serverInfo".to_owned(),
+        json!({ "name": "pipefy", "version": pipefy::VERSION }),
+    );
+    meta
 }
 
 fn no_such_method(method: &str) -> ErrorData {

@@ -4,7 +4,6 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use aws_lc_rs::error::Unspecified;
 use bytes::Bytes;
 use http::request::Parts;
 use pipefy::settings::{Environment, IPAAS_CONNECTION_PREFIX, Profile, ServerSettings, SettingsError};
@@ -74,8 +73,8 @@ pub enum StartError {
     NoRandom,
 }
 
-impl From<Unspecified> for StartError {
-    fn from(_: Unspecified) -> Self {
+impl From<getrandom::Error> for StartError {
+    fn from(_: getrandom::Error) -> Self {
         Self::NoRandom
     }
 }
@@ -246,10 +245,24 @@ impl McpRuntime {
         }
     }
 
+    /// Whether this tool may ask the caller to fill in a form.
+    pub fn may_ask(&self, tool: &str) -> bool {
+        match self.exposure.get(tool) {
+            Some(Entry::Tool(tool)) => tool.op().asks,
+            Some(Entry::Meta(meta)) => meta == crate::catalogue::MetaTool::ExecuteTool,
+            None => false,
+        }
+    }
+
     pub(crate) fn policy(&self, request: Option<&Parts>) -> Policy {
         let mut policy = self.policy.clone();
         policy.read_only |= narrowed_to_reads(request);
         policy
+    }
+
+    /// The key of callers without a bearer.
+    pub(crate) fn process_key(&self) -> &ConfirmationKey {
+        &self.keys.process
     }
 
     pub(crate) fn confirmation_key(&self, request: Option<&Parts>) -> ConfirmationKey {
@@ -282,6 +295,10 @@ impl Served for Arc<McpRuntime> {
 
     fn is_read(&self, tool: &str) -> bool {
         self.only_reads(tool)
+    }
+
+    fn asks(&self, tool: &str) -> bool {
+        self.may_ask(tool)
     }
 
     const CALLS: bool = true;

@@ -8,13 +8,14 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use http::*;
-use pipefy_mcp::http::{Inbound, Served};
+use pipefy_mcp::http::{Called, HttpOptions, Inbound, LoneCall, Served};
 use pipefy_mcp::identity::Principal;
 use rmcp::model::*;
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use secrecy::ExposeSecret as _;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
+use tokio_util::sync::CancellationToken;
 
 /// What calls of the small handler left behind.
 type Seen = Arc<Mutex<Vec<String>>>;
@@ -30,11 +31,49 @@ impl Served for Probe {
     fn is_read(&self, tool: &str) -> bool {
         !tool.ends_with("write")
     }
+    fn asks(&self, tool: &str) -> bool {
+        tool.starts_with("ask")
+    }
+    const CALLS: bool = true;
+    async fn call(&self, call: LoneCall<'_>) -> Called {
+        assert!(!self.asks(call.name), "who is asked needs a loop");
+        let text = self.work(call.name, &call.arguments, call.request, &call.cancel).await;
+        Called { text: text.unwrap_or_default(), is_object: false, is_error: false }
+    }
 }
 
 impl Probe {
     fn saw(&self, what: impl Into<String>) {
         self.0.lock().unwrap().push(what.into());
+    }
+
+    /// The tools that need nobody; the same whichever way a call comes.
+    async fn work(
+        &self,
+        tool: &str,
+        arguments: &Map<String, Value>,
+        parts: &::http::request::Parts,
+        cancel: &CancellationToken,
+    ) -> Option<String> {
+        let bearer = Principal::of(parts).map(|principal| principal.bearer.expose_secret().to_owned());
+        assert!(parts.extensions.get::<pipefy_mcp::http::CorrelationId>().is_some());
+        let pause = Duration::from_millis(arguments.get("ms").and_then(Value::as_u64).unwrap_or(0));
+        match tool {
+            "whoami" => {
+                tokio::time::sleep(pause).await;
+                assert!(Principal::of(parts).is_none() || !parts.headers.contains_key("authorization"));
+                Some(bearer.unwrap_or_default())
+            }
+            "slow" | "write" => {
+                self.saw(format!("{tool} began"));
+                tokio::select! {
+                    () = tokio::time::sleep(pause) => self.saw(format!("{tool} finished")),
+                    () = cancel.cancelled() => self.saw(format!("{tool} cancelled")),
+                }
+                Some("done".to_owned())
+            }
+            _ => None,
+        }
     }
 }
 
@@ -53,25 +92,11 @@ impl ServerHandler for Probe {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let parts: &::http::request::Parts = context.extensions.get().unwrap();
-        let bearer = Principal::of(parts).map(|principal| principal.bearer.expose_secret().to_owned());
-        assert!(parts.extensions.get::<pipefy_mcp::http::CorrelationId>().is_some());
-        let millis = request.arguments.as_ref().and_then(|arguments| arguments.get("ms")).and_then(Value::as_u64);
-        let pause = Duration::from_millis(millis.unwrap_or(0));
+        let arguments = request.arguments.unwrap_or_default();
+        if let Some(done) = self.work(&request.name, &arguments, parts, &context.ct).await {
+            return text(done);
+        }
         match request.name.as_ref() {
-            "whoami" => {
-                tokio::time::sleep(pause).await;
-                assert!(Principal::of(parts).is_none() || !parts.headers.contains_key("authorization"));
-                text(bearer.unwrap_or_default())
-            }
-            "slow" | "write" => {
-                let name = request.name.to_string();
-                self.saw(format!("{name} began"));
-                tokio::select! {
-                    () = tokio::time::sleep(pause) => self.saw(format!("{name} finished")),
-                    () = context.ct.cancelled() => self.saw(format!("{name} cancelled")),
-                }
-                text("done")
-            }
             "ask" | "ask and write" => {
                 let question =
                     json!({"mode": "form", "message": "?", "requestedSchema": {"type": "object", "properties": {}}});
@@ -124,9 +149,20 @@ fn bearer(token: &str) -> String {
     format!("Bearer {token}")
 }
 
+/// Calls run in their POST's own task, or through the session's loop: nobody can tell.
+fn both_ways() -> [HttpOptions; 2] {
+    [true, false].map(|fast_path| HttpOptions { fast_path, ..options() })
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_call_acts_as_the_bearer_of_its_own_message() {
-    let server = Arc::new(Server::start(Probe::default(), bearers(), options()).await);
+    for options in both_ways() {
+        calls_act_as_their_own_bearer(options).await;
+    }
+}
+
+async fn calls_act_as_their_own_bearer(options: HttpOptions) {
+    let server = Arc::new(Server::start(Probe::default(), bearers(), options).await);
     let session = server.open(&[("Authorization", "Bearer ana.0")]).await;
     let workers: Vec<_> = (0..64)
         .map(|worker| {
@@ -254,8 +290,14 @@ async fn the_standalone_stream_is_one_and_ends_with_the_token() {
 
 #[tokio::test]
 async fn cancelled_calls_stop_and_their_streams_end() {
+    for options in both_ways() {
+        cancelled_calls_stop(options).await;
+    }
+}
+
+async fn cancelled_calls_stop(options: HttpOptions) {
     let probe = Probe::default();
-    let server = Server::start(probe.clone(), Inbound::Open, options()).await;
+    let server = Server::start(probe.clone(), Inbound::Open, options).await;
     let session = server.open(&[]).await;
     let headers = [("Mcp-Session-Id", session.as_str())];
     for (id, format) in [(json!(1), ""), (json!("a"), "application/json")] {
@@ -286,8 +328,13 @@ async fn cancelled_calls_stop_and_their_streams_end() {
 
 #[tokio::test]
 async fn when_the_client_goes_reads_stop_after_a_while_and_writes_do_not() {
+    for options in both_ways() {
+        reads_stop_and_writes_do_not(options).await;
+    }
+}
+
+async fn reads_stop_and_writes_do_not(mut options: HttpOptions) {
     let probe = Probe::default();
-    let mut options = options();
     options.disconnect_grace = Duration::from_millis(300);
     let server = Server::start(probe.clone(), Inbound::Open, options).await;
     let session = server.open(&[]).await;
@@ -302,6 +349,23 @@ async fn when_the_client_goes_reads_stop_after_a_while_and_writes_do_not() {
     until("logged", || server.lines.lock().unwrap().len() == 3).await;
     let lines = server.lines.lock().unwrap();
     assert_eq!(lines.iter().filter(|line| line["status"].is_null()).count(), 2, "{lines:?}");
+}
+
+#[tokio::test]
+async fn a_call_that_takes_long_is_answered_on_an_open_stream() {
+    for options in both_ways() {
+        let server = Server::start(Probe::default(), Inbound::Open, options).await;
+        let session = server.open(&[]).await;
+        let mut wire = Wire::connect(server.address).await;
+        let begun = Instant::now();
+        wire.send(&post(&call(1, "whoami", json!({"ms": 2_500})), &[("Mcp-Session-Id", &session)])).await;
+        let head = wire.head().await;
+        assert_eq!((head.status, head.header("content-type")), (200, Some("text/event-stream")));
+        assert!(begun.elapsed() < Duration::from_millis(2_400), "the stream opens before the answer is there");
+        let answer = frames(&wire.chunk().await.unwrap()).pop().unwrap();
+        assert_eq!((&answer["id"], &answer["result"]["isError"]), (&json!(1), &json!(false)), "{answer}");
+        assert_eq!(wire.chunk().await, None);
+    }
 }
 
 #[tokio::test]

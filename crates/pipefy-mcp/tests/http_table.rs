@@ -555,6 +555,30 @@ async fn the_short_way_makes_no_difference() {
     }
 }
 
+/// The same for the revision without handshake.
+#[tokio::test]
+async fn the_short_way_makes_no_difference_without_handshake() {
+    let ways = |fast_path: bool| move |options: &mut HttpOptions| options.fast_path = fast_path;
+    let (fast, _one) = start(Inbound::Open, ways(true)).await;
+    let (slow, _two) = start(Inbound::Open, ways(false)).await;
+    for params in [
+        json!({"name": "get_card", "arguments": {"card_id": 5}}),
+        json!({"name": "get_card", "arguments": {"card_id": "nonsense \u{1f600}\""}}),
+        json!({"name": "get_card"}),
+        json!({"name": "no_such_tool", "arguments": {}}),
+        json!({"name": "get_card", "arguments": []}),
+        json!({"name": "get_card", "arguments": {"card_id": 5}, "requestState": "x"}),
+    ] {
+        let request = enveloped("tools/call", params.clone(), &[]);
+        let (a, b) = (fast.raw(&request).await, slow.raw(&request).await);
+        assert_eq!(
+            (a.status, a.header("content-type"), a.json()),
+            (b.status, b.header("content-type"), b.json()),
+            "{params}"
+        );
+    }
+}
+
 /// A 2026-07-28 request whose headers fit its body.
 fn enveloped(method: &str, params: Value, change: &[(&'static str, &'static str)]) -> Vec<u8> {
     let mut params = params;

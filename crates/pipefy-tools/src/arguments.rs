@@ -1,6 +1,8 @@
 //! Arguments: schemas from types, and one validator that coerces harmless forms and reports every problem at once
 //! (`spec/mcp-server.md` section 10).
 
+use std::sync::LazyLock;
+
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
@@ -110,7 +112,7 @@ pub(crate) fn published(op: &Op, schema: &Value) -> Value {
         let properties = map.entry("properties").or_insert_with(|| json!({}));
         if let Value::Object(properties) = properties {
             for (name, schema) in shared(op) {
-                properties.insert(name.to_owned(), schema);
+                properties.insert(name.to_owned(), schema.clone());
             }
         }
     }
@@ -130,30 +132,37 @@ fn unmark(schema: &mut Value) {
     }
 }
 
-/// The options an operation shares with others. They are explained once, in the server's instructions.
-fn shared(op: &Op) -> Vec<(&'static str, Value)> {
-    let flag = || json!({ "type": "boolean", "default": false });
-    let mut list = Vec::new();
-    if op.confirms {
-        list.push(("confirm", flag()));
-        list.push(("confirmation_token", json!({ "type": ["string", "null"], "default": null })));
-    }
-    if op.debug {
-        list.push(("debug", flag()));
-    }
-    if op.selects.is_some() {
-        list.push(("fields", json!({ "type": ["array", "null"], "items": { "type": "string" }, "default": null })));
-    }
-    if op.paging.is_some() {
-        list.push(("all", flag()));
-        list.push(("max_items", json!({ "type": ["integer", "null"], "default": null })));
-        list.push(("max_seconds", json!({ "type": ["integer", "null"], "default": null })));
-    }
-    if op.class != Class::Read {
-        list.push(("dry_run", flag()));
-        list.push(("verify", flag()));
-    }
-    list
+/// The schemas of the options that operations share. They are explained once, in the server's instructions.
+struct Shared {
+    flag: Value,
+    text: Value,
+    list: Value,
+    number: Value,
+}
+
+static SHARED: LazyLock<Shared> = LazyLock::new(|| Shared {
+    flag: json!({ "type": "boolean", "default": false }),
+    text: json!({ "type": ["string", "null"], "default": null }),
+    list: json!({ "type": ["array", "null"], "items": { "type": "string" }, "default": null }),
+    number: json!({ "type": ["integer", "null"], "default": null }),
+});
+
+/// The options an operation shares with others.
+fn shared(op: &Op) -> impl Iterator<Item = (&'static str, &'static Value)> {
+    let Shared { flag, text, list, number } = &*SHARED;
+    [
+        (op.confirms, "confirm", flag),
+        (op.confirms, "confirmation_token", text),
+        (op.debug, "debug", flag),
+        (op.selects.is_some(), "fields", list),
+        (op.paging.is_some(), "all", flag),
+        (op.paging.is_some(), "max_items", number),
+        (op.paging.is_some(), "max_seconds", number),
+        (op.class != Class::Read, "dry_run", flag),
+        (op.class != Class::Read, "verify", flag),
+    ]
+    .into_iter()
+    .filter_map(|(takes, name, schema)| takes.then_some((name, schema)))
 }
 
 /// One problem with the arguments.
@@ -179,7 +188,7 @@ pub fn check(
     for (name, schema) in shared(op) {
         if let Some(value) = rest.remove(name) {
             let mut path = vec![Value::from(name)];
-            options.insert(name.to_owned(), coerce(value, &schema, &mut path, &mut problems));
+            options.insert(name.to_owned(), coerce(value, schema, &mut path, &mut problems));
         }
     }
     let checked = coerce(Value::Object(rest), schema, &mut Vec::new(), &mut problems);

@@ -146,6 +146,11 @@ impl Call<'_> {
         self.options.debug
     }
 
+    /// Who can be asked to fill in a form. Nobody, unless the operation says that it [`asks`](Op::asks): adapters go by that.
+    pub fn person(&self) -> Option<&dyn Ask> {
+        self.ask.filter(|_| self.op.is_some_and(|op| op.asks))
+    }
+
     /// What of this machine may be used.
     ///
     /// # Errors

@@ -1,6 +1,6 @@
 //! Two-step confirmation: signed tokens bound to a tool and the things it would touch (`spec/mcp-server.md` section 14).
 
-use aws_lc_rs::{digest, hmac, rand};
+use aws_lc_rs::{digest, hmac};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Map, Value};
@@ -43,9 +43,10 @@ impl ConfirmationKey {
     ///
     /// # Errors
     /// The system gives no random bytes.
-    pub fn random() -> Result<Self, aws_lc_rs::error::Unspecified> {
+    pub fn random() -> Result<Self, getrandom::Error> {
         let mut bytes = [0u8; 32];
-        rand::fill(&mut bytes)?;
+        // The system's own source: the crypto library's takes tens of milliseconds to set up, and every start would wait.
+        getrandom::fill(&mut bytes)?;
         Ok(Self::from_bytes(&bytes))
     }
 }

@@ -65,6 +65,7 @@ impl Gateway {
             return Ok(client);
         }
         let client = Client::builder()
+            .tls_backend_preconfigured(pipefy::tls::client_config())
             .redirect(reqwest::redirect::Policy::none())
             .connect_timeout(HOP)
             .read_timeout(TOOL)

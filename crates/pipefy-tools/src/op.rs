@@ -219,6 +219,8 @@ pub struct Op {
     pub open_world: bool,
     /// Whether it takes `confirm` and `confirmation_token`.
     pub confirms: bool,
+    /// Whether it may ask the caller to fill in a form (elicitation).
+    pub asks: bool,
     /// Whether it takes `debug`.
     pub debug: bool,
     /// The ids its arguments name.
@@ -246,6 +248,7 @@ impl Op {
             idempotent: false,
             open_world: false,
             confirms: matches!(class, Class::Destructive),
+            asks: false,
             debug: false,
             touches: &[],
             shape,
@@ -303,6 +306,13 @@ impl Op {
     #[must_use]
     pub const fn open_world(mut self) -> Self {
         self.open_world = true;
+        self
+    }
+
+    /// May ask the caller to fill in a form.
+    #[must_use]
+    pub const fn asks(mut self) -> Self {
+        self.asks = true;
         self
     }
 

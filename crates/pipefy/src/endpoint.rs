@@ -1,7 +1,7 @@
 //! One GraphQL endpoint: where requests are sent, under the credential given with each call.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
@@ -164,48 +164,45 @@ impl GraphqlEndpoint {
         if budget.is_over() {
             return Attempt::Failed(Error::Cancelled { sent: false, kind });
         }
-        let end = Instant::now() + limit;
         let mut headers = self.0.headers.clone();
         headers.insert(AUTHORIZATION, bearer.header().clone());
         let sending = self.0.http.post(self.0.url.clone()).headers(headers).body(body.clone()).send();
-        let answer = tokio::select! {
-            answer = tokio::time::timeout_at(end.into(), sending) => answer,
+        // One limit and one watch for the whole exchange.
+        let exchange = async {
+            let mut answer = sending.await.map_err(|error| Attempt::Passing {
+                error: Error::Transport {
+                    endpoint,
+                    cause: cause(&error),
+                    sent: !error.is_connect() && !error.is_builder(),
+                    kind,
+                },
+                asked: None,
+            })?;
+            let asked = retry::retry_after(answer.headers());
+            let expected = answer.content_length().and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
+            let mut bytes = BytesMut::with_capacity(expected.min(1 << 20));
+            loop {
+                let chunk = answer.chunk().await.map_err(|error| Attempt::Passing {
+                    error: Error::Transport { endpoint, cause: cause(&error), sent: true, kind },
+                    asked,
+                })?;
+                let Some(chunk) = chunk else { return Ok((answer.status().as_u16(), asked, bytes)) };
+                if bytes.len() + chunk.len() > ANSWER_LIMIT {
+                    return Err(Attempt::Failed(Error::TooLarge { endpoint, limit: ANSWER_LIMIT }));
+                }
+                bytes.extend_from_slice(&chunk);
+            }
+        };
+        let exchange = tokio::select! {
+            biased;
+            exchange = tokio::time::timeout(limit, exchange) => exchange,
             () = budget.cancel().cancelled() => return Attempt::Failed(Error::Cancelled { sent: true, kind }),
         };
-        let mut answer = match answer {
+        let (status, asked, bytes) = match exchange {
             Err(_) => return Attempt::Failed(Error::Timeout { endpoint, limit, kind }),
-            Ok(Err(error)) => {
-                let sent = !error.is_connect() && !error.is_builder();
-                let error = Error::Transport { endpoint, cause: cause(&error), sent, kind };
-                return Attempt::Passing { error, asked: None };
-            }
+            Ok(Err(attempt)) => return attempt,
             Ok(Ok(answer)) => answer,
         };
-        let status = answer.status().as_u16();
-        let asked = retry::retry_after(answer.headers());
-        let mut bytes = BytesMut::with_capacity(
-            answer.content_length().and_then(|n| usize::try_from(n).ok()).unwrap_or(0).min(1 << 20),
-        );
-        loop {
-            let chunk = tokio::select! {
-                chunk = tokio::time::timeout_at(end.into(), answer.chunk()) => chunk,
-                () = budget.cancel().cancelled() => return Attempt::Failed(Error::Cancelled { sent: true, kind }),
-            };
-            match chunk {
-                Err(_) => return Attempt::Failed(Error::Timeout { endpoint, limit, kind }),
-                Ok(Err(error)) => {
-                    let error = Error::Transport { endpoint, cause: cause(&error), sent: true, kind };
-                    return Attempt::Passing { error, asked };
-                }
-                Ok(Ok(None)) => break,
-                Ok(Ok(Some(chunk))) => {
-                    if bytes.len() + chunk.len() > ANSWER_LIMIT {
-                        return Attempt::Failed(Error::TooLarge { endpoint, limit: ANSWER_LIMIT });
-                    }
-                    bytes.extend_from_slice(&chunk);
-                }
-            }
-        }
         let bytes = bytes.freeze();
         let response = GraphqlResponse::parse(status, &bytes);
         if retry::is_passing(status) || response.as_ref().is_some_and(|r| r.is_throttled() && r.data.is_none()) {
@@ -233,6 +230,7 @@ async fn within<T>(budget: &Budget, kind: OperationKind, work: impl Future<Outpu
         }
     };
     tokio::select! {
+        biased;
         done = work => Ok(done),
         () = budget.cancel().cancelled() => Err(Error::Cancelled { sent: false, kind }),
         () = deadline => Err(Error::Cancelled { sent: false, kind }),

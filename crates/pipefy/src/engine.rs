@@ -59,6 +59,7 @@ impl PipefyEngine {
     ) -> Result<Self, EngineError> {
         // One pool for all identities: no cookies, no netrc and no redirects, so nothing of one call can reach another.
         let http = reqwest::Client::builder()
+            .tls_backend_preconfigured(crate::tls::client_config())
             .redirect(reqwest::redirect::Policy::none())
             .connect_timeout(Duration::from_secs(10))
             .tcp_nodelay(true)

@@ -30,6 +30,7 @@ mod retry;
 mod schema_cache;
 mod selection;
 mod telemetry;
+pub mod tls;
 mod transfer;
 
 pub mod agents;

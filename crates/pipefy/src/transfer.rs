@@ -375,6 +375,7 @@ struct Hop {
 
 fn base() -> reqwest::ClientBuilder {
     Client::builder()
+        .tls_backend_preconfigured(crate::tls::client_config())
         .redirect(reqwest::redirect::Policy::none())
         .connect_timeout(Duration::from_secs(10))
         .referer(false)

@@ -15,6 +15,7 @@ use rmcp::model::{
 use rmcp::service::OriginatingRequestId;
 use rmcp::transport::Transport;
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
 use super::sessions::Ender;
 
@@ -31,7 +32,7 @@ pub(crate) type Stream = mpsc::Receiver<ServerJsonRpcMessage>;
 
 #[derive(Debug)]
 struct Route {
-    to: mpsc::Sender<ServerJsonRpcMessage>,
+    to: Way,
     progress: Option<ProgressToken>,
     /// Whether more than the answer can be sent: not with a plain JSON answer.
     streams: bool,
@@ -41,12 +42,67 @@ struct Route {
     asked: Vec<RequestId>,
 }
 
+/// How a call's answer comes about.
+#[derive(Debug)]
+enum Way {
+    /// The service loop sends it.
+    Loop(mpsc::Sender<ServerJsonRpcMessage>),
+    /// The POST's own task makes it; this cancels it.
+    Task(CancellationToken),
+}
+
+impl Way {
+    fn stream(&self) -> Option<&mpsc::Sender<ServerJsonRpcMessage>> {
+        match self {
+            Self::Loop(to) => Some(to),
+            Self::Task(_) => None,
+        }
+    }
+}
+
+/// A call that runs in its POST's own task, for as long as it runs.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    routes: Arc<Routes>,
+    id: RequestId,
+    serial: u64,
+}
+
+impl Entry {
+    /// The call has ended. `Some(true)`: its answer is wanted. `Some(false)`: it was cancelled by its id. `None`: its session
+    /// has ended.
+    pub(crate) fn leave(self) -> Option<bool> {
+        let mut table = self.routes.lock();
+        if table.closed {
+            return None;
+        }
+        Some(table.leave(&self.id, self.serial))
+    }
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        self.routes.lock().leave(&self.id, self.serial);
+    }
+}
+
 #[derive(Debug, Default)]
 struct Table {
     calls: HashMap<RequestId, Route>,
     listener: Option<mpsc::Sender<ServerJsonRpcMessage>>,
     next_serial: u64,
     closed: bool,
+}
+
+impl Table {
+    /// Removes this very call; false when it is not there any more.
+    fn leave(&mut self, id: &RequestId, serial: u64) -> bool {
+        let there = self.calls.get(id).is_some_and(|route| route.serial == serial);
+        if there {
+            self.calls.remove(id);
+        }
+        there
+    }
 }
 
 /// Who waits for what in one session.
@@ -64,7 +120,7 @@ impl Routes {
         let (to, stream) = mpsc::channel(STREAM_BUFFER);
         let mut table = routes.lock();
         table.listener = Some(to.clone());
-        table.calls.insert(id, Route { to, progress, streams: true, serial: 0, asked: Vec::new() });
+        table.calls.insert(id, Route { to: Way::Loop(to), progress, streams: true, serial: 0, asked: Vec::new() });
         drop(table);
         (routes, stream)
     }
@@ -82,8 +138,26 @@ impl Routes {
         }
         table.next_serial += 1;
         let serial = table.next_serial;
-        table.calls.insert(id, Route { to, progress, streams, serial, asked: Vec::new() });
+        table.calls.insert(id, Route { to: Way::Loop(to), progress, streams, serial, asked: Vec::new() });
         Some((stream, serial))
+    }
+
+    /// Registers a call that runs in its POST's own task; `None` when its id is in use. `cancel` is fired when the client
+    /// cancels the id.
+    pub(crate) fn enter(self: &Arc<Self>, id: RequestId, cancel: CancellationToken) -> Option<Entry> {
+        let mut table = self.lock();
+        if table.calls.contains_key(&id) {
+            return None;
+        }
+        table.next_serial += 1;
+        let serial = table.next_serial;
+        if table.closed {
+            cancel.cancel();
+        } else {
+            let to = Way::Task(cancel);
+            table.calls.insert(id.clone(), Route { to, progress: None, streams: false, serial, asked: Vec::new() });
+        }
+        Some(Entry { routes: self.clone(), id, serial })
     }
 
     /// Opens the standalone stream; `None` when there is one.
@@ -101,7 +175,15 @@ impl Routes {
 
     /// Gives up a call: its answer, if one still comes, goes nowhere. The channel is returned for a last word.
     pub(crate) fn forget(&self, id: &RequestId) -> Option<mpsc::Sender<ServerJsonRpcMessage>> {
-        self.lock().calls.remove(id).map(|route| route.to)
+        let route = self.lock().calls.remove(id)?;
+        match route.to {
+            Way::Loop(to) => Some(to),
+            Way::Task(cancel) => {
+                // Its task gives the last word.
+                cancel.cancel();
+                None
+            }
+        }
     }
 
     /// The questions that this very call has asked so far; `None` when it has ended.
@@ -132,7 +214,7 @@ impl Routes {
     fn route(&self, message: &ServerJsonRpcMessage) -> Target {
         let mut table = self.lock();
         let of_call = |table: &Table, id: &RequestId| match table.calls.get(id) {
-            Some(route) if route.streams => Target::To(route.to.clone()),
+            Some(Route { to: Way::Loop(to), streams: true, .. }) => Target::To(to.clone()),
             Some(_) => Target::Nobody,
             None => table.listener.clone().map_or(Target::Nobody, Target::To),
         };
@@ -153,7 +235,8 @@ impl Routes {
                     let token = &progress.params.progress_token;
                     let route = table.calls.values().find(|route| route.progress.as_ref() == Some(token));
                     // Progress of a finished or unknown call is of no use to anybody.
-                    route.filter(|route| route.streams).map_or(Target::Drop, |route| Target::To(route.to.clone()))
+                    let to = route.filter(|route| route.streams).and_then(|route| route.to.stream());
+                    to.cloned().map_or(Target::Drop, Target::To)
                 }
                 other => {
                     let target = match other.extensions().get::<OriginatingRequestId>() {
@@ -176,7 +259,10 @@ enum Target {
 
 impl Target {
     fn last(route: Option<Route>) -> Self {
-        route.map_or(Target::Drop, |route| Target::To(route.to))
+        match route.map(|route| route.to) {
+            Some(Way::Loop(to)) => Target::To(to),
+            Some(Way::Task(_)) | None => Target::Drop,
+        }
     }
 }
 

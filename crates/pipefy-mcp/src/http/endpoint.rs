@@ -130,7 +130,7 @@ impl<S: Served> Endpoint<S> {
         let format = self.post_format(&request.parts.headers)?;
         let message = read(&request.body, code::INVALID_PARAMS)?;
         let Message::Request { id, method, params } = &message else { return Ok(reply::accepted()) };
-        let mut parts = request.parts;
+        let parts = request.parts;
         let mut version = parts
             .headers
             .get(PROTOCOL_VERSION)
@@ -139,11 +139,10 @@ impl<S: Served> Endpoint<S> {
         if let Some(response) = self.ready(id, method, *params, &version, &parts, format) {
             return Ok(response);
         }
-        if method == "tools/call" && format == Format::Json {
-            match self.call(id, *params, &version, parts).await {
-                Ok(response) => return Ok(response),
-                Err(unused) => parts = unused,
-            }
+        if method == "tools/call"
+            && let Some(params) = self.lone(*params, Era::Handshake)
+        {
+            return Ok(self.call(id, params, &version, parts, format, Era::Handshake).await);
         }
         let typed = message::build(&request.body, &message).map_err(|error| unreadable(error, code::INVALID_PARAMS))?;
         if method == "initialize" {
@@ -267,8 +266,9 @@ impl<S: Served> Endpoint<S> {
         match service.await {
             Ok(service) => {
                 let info = service.peer().peer_info();
-                let version = info.map_or(ProtocolVersion::V_2025_03_26, |info| info.protocol_version.clone());
-                slot.open(id.clone(), inbox, routes, stop, version, Box::new(service));
+                let version = info.as_ref().map_or(ProtocolVersion::V_2025_03_26, |info| info.protocol_version.clone());
+                let takes_questions = info.is_some_and(|info| info.capabilities.elicitation.is_some());
+                slot.open(id.clone(), inbox, routes, stop, version, takes_questions, Box::new(service));
                 tracing::info!(session = %id, open = self.sessions.count(), "session created");
                 let mut response = exchange.respond(format, Era::Handshake).await;
                 response.headers_mut().insert(SESSION_ID, sealed);
@@ -318,6 +318,13 @@ impl<S: Served> Endpoint<S> {
             && let Some(response) = self.ready(id, method, *params, &session.version, &request.parts, format)
         {
             return Ok(response);
+        }
+        if let Message::Request { id, method, params } = &message
+            && method == "tools/call"
+            && let Some(params) = self.lone(*params, Era::Handshake)
+            && !(session.takes_questions && self.served.asks(params.name()))
+        {
+            return self.call_in_session(session, id, params, request.parts, format).await;
         }
         let mut typed = match message::build(&request.body, &message) {
             Ok(typed) => typed,

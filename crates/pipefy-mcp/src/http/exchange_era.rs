@@ -54,6 +54,12 @@ impl<S: Served> Endpoint<S> {
         if GONE.contains(&method.as_ref()) {
             return Err(no_such_method(method).for_request(id));
         }
+        if method == "tools/call"
+            && let Some(params) = self.lone(*params, Era::Exchange)
+        {
+            let version = ProtocolVersion::V_2026_07_28;
+            return Ok(self.call(id, params, &version, request.parts, format, Era::Exchange).await);
+        }
         let typed =
             message::build(&request.body, &message).map_err(|error| unreadable(error, code::INVALID_REQUEST))?;
         let id: RequestId = id.clone();

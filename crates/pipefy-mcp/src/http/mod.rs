@@ -82,6 +82,9 @@ pub trait Served: Send + Sync + 'static {
     /// Whether this tool only reads, so that its call may be cancelled when nobody waits for the answer any more.
     fn is_read(&self, tool: &str) -> bool;
 
+    /// Whether this tool may ask the person behind the client something while it runs.
+    fn asks(&self, tool: &str) -> bool;
+
     /// Whether [`Served::call`] is there. Without it every call goes through a handler.
     const CALLS: bool = false;
 
@@ -98,7 +101,7 @@ pub trait Served: Send + Sync + 'static {
     }
 }
 
-/// A `tools/call` that came alone and is answered with one JSON body: nobody can be asked, and nobody hears of progress.
+/// A `tools/call` that needs no service loop: nobody is asked, and nobody hears of progress.
 #[derive(Debug)]
 pub struct LoneCall<'a> {
     /// The message's id, as text.

@@ -19,7 +19,7 @@ use super::channel::Stream;
 use super::refusal::Refusal;
 
 /// A comment goes out after this much silence, so that nothing between client and server closes the stream.
-const PING_AFTER: Duration = Duration::from_secs(15);
+pub(crate) const PING_AFTER: Duration = Duration::from_secs(15);
 
 /// What the client may be answered with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub(crate) enum Era {
 
 impl Era {
     /// How long the first message is awaited before an event stream is opened without it.
-    fn patience(self) -> Duration {
+    pub(crate) fn patience(self) -> Duration {
         match self {
             Era::Handshake => Duration::from_secs(1),
             Era::Exchange => PING_AFTER,
@@ -122,7 +122,7 @@ fn is_answer(message: &ServerJsonRpcMessage) -> bool {
 }
 
 /// The stream of a call ended without an answer: its session was terminated.
-fn gone() -> Response<Body> {
+pub(crate) fn gone() -> Response<Body> {
     Refusal::new(StatusCode::OK, super::refusal::code::CANCELLED, "Request cancelled").into_response()
 }
 
@@ -132,7 +132,7 @@ pub(crate) fn cancelled(id: rmcp::model::RequestId) -> ServerJsonRpcMessage {
     JsonRpcMessage::Error(JsonRpcError::new(Some(id), ErrorData::new(code, "Request cancelled", None)))
 }
 
-fn encode(message: &ServerJsonRpcMessage) -> Vec<u8> {
+pub(crate) fn encode(message: &ServerJsonRpcMessage) -> Vec<u8> {
     serde_json::to_vec(message).unwrap_or_else(|_| {
         // Never seen: a message is a tree of plain values.
         json!({"jsonrpc": "2.0", "id": null, "error": {"code": -32603, "message": "Internal error"}}).to_string().into()
@@ -227,13 +227,17 @@ impl hyper::body::Body for Events {
             self.exchange = None;
             return Poll::Ready(None);
         }
-        if self.silence.as_mut().poll(cx).is_ready() {
-            let next = Instant::now() + PING_AFTER;
-            self.silence.as_mut().reset(next);
-            // Polled once more so that the timer is armed again.
-            let _armed = self.silence.as_mut().poll(cx);
-            return Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(b": ping\r\n\r\n")))));
-        }
-        Poll::Pending
+        ping_in_silence(self.silence.as_mut(), cx).map(|ping| Some(Ok(Frame::data(ping))))
     }
+}
+
+/// A comment when `silence` has lasted long enough; it then begins anew.
+pub(crate) fn ping_in_silence(mut silence: Pin<&mut Sleep>, cx: &mut Context<'_>) -> Poll<Bytes> {
+    if silence.as_mut().poll(cx).is_pending() {
+        return Poll::Pending;
+    }
+    silence.as_mut().reset(Instant::now() + PING_AFTER);
+    // Polled once more so that the timer is armed again.
+    let _armed = silence.poll(cx);
+    Poll::Ready(Bytes::from_static(b": ping\r\n\r\n"))
 }

@@ -37,6 +37,8 @@ pub(crate) struct Session {
     pub(crate) routes: Arc<Routes>,
     /// The revision that was agreed on.
     pub(crate) version: ProtocolVersion,
+    /// The client lets its person be asked.
+    pub(crate) takes_questions: bool,
     /// Ends the service loop and the calls in it.
     pub(crate) stop: CancellationToken,
     /// Milliseconds after [`Sessions::start`].
@@ -236,11 +238,21 @@ impl Slot {
         routes: Arc<Routes>,
         stop: CancellationToken,
         version: ProtocolVersion,
+        takes_questions: bool,
         service: Box<dyn Send + Sync>,
     ) -> Arc<Session> {
         let sessions = self.sessions.clone();
         let last_seen = AtomicU64::new(sessions.now());
-        let session = Arc::new(Session { id: id.clone(), inbox, routes, version, stop, last_seen, _service: service });
+        let session = Arc::new(Session {
+            id: id.clone(),
+            inbox,
+            routes,
+            version,
+            takes_questions,
+            stop,
+            last_seen,
+            _service: service,
+        });
         if let Some(owner) = self.owner.take() {
             sessions.lock().by_id.insert(id, (session.clone(), owner));
         }

@@ -17,7 +17,7 @@ pub(crate) async fn ask(
     fields: &[&Definition],
     given: &Map<String, Value>,
 ) -> Result<Option<Map<String, Value>>, ToolError> {
-    let Some(person) = call.ask else { return Ok(None) };
+    let Some(person) = call.person() else { return Ok(None) };
     let fields: Vec<&Definition> =
         fields.iter().copied().filter(|field| can_show(field, given.get(&field.id))).collect();
     match person.form(message, schema(&fields, given)).await {

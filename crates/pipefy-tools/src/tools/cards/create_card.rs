@@ -46,6 +46,7 @@ impl Write for CreateCard {
     const OP: Op = Op::write("create_card", Domain::Workflow, Shape::Raw)
         .personas(&[Persona::Manager, Persona::Operator, Persona::Requester])
         .no_output_schema()
+        .asks()
         .touches(&[IdArg::new("pipe_id", IdKind::Pipe), IdArg::new("phase_id", IdKind::Phase)])
         .keywords(&["open", "request", "ticket"]);
     type Keep = NewCard;

@@ -39,6 +39,7 @@ impl Write for FillCardPhaseFields {
     const OP: Op = Op::write("fill_card_phase_fields", Domain::Workflow, Shape::Raw)
         .personas(&[Persona::Manager, Persona::Operator])
         .no_output_schema()
+        .asks()
         .touches(&[IdArg::new("card_id", IdKind::Card), IdArg::new("phase_id", IdKind::Phase)]);
     type Keep = Fill;
 

@@ -9,6 +9,7 @@ mod get_pipe_members;
 mod get_start_form_fields;
 mod search_pipes;
 mod update_pipe;
+mod validate_plan;
 
 use crate::capability::Row;
 
@@ -18,6 +19,7 @@ pub(crate) const ROWS: &[Row] = &[
     Row::read::<get_pipe_members::GetPipeMembers>(),
     Row::read::<get_start_form_fields::GetStartFormFields>(),
     Row::read::<search_pipes::SearchPipes>(),
+    Row::read::<validate_plan::ValidatePlan>(),
     Row::write::<create_pipe::CreatePipe>(),
     Row::write::<update_pipe::UpdatePipe>(),
     Row::write::<delete_pipe::DeletePipe>(),
