@@ -266,6 +266,12 @@ mod tests {
         assert!(text.ends_with(&known.join(", ")), "{text}");
     }
 
+    /// Tools of our own come on top of what the contract counts; meta-tools are counted by it.
+    fn in_contract(tool: &str) -> bool {
+        let listed = |file: &str| contract(file).as_array().unwrap().iter().any(|known| known["name"] == tool);
+        listed("tools.json") || listed("meta_tools.json")
+    }
+
     /// For every tool that exists, each selection shows it exactly where the contract does; counts follow.
     #[test]
     fn selections_match_the_contract() {
@@ -293,7 +299,7 @@ mod tests {
                     .map(str::to_owned)
                     .collect();
                 let shown = Exposure::new(&Selection::parse(Some(name)).unwrap(), hosted, false);
-                let shown: BTreeSet<String> = names(&shown).into_iter().collect();
+                let shown: BTreeSet<String> = names(&shown).into_iter().filter(|tool| in_contract(tool)).collect();
                 assert_eq!(shown, wanted, "{name}, hosted: {hosted}");
             }
         }
@@ -311,7 +317,8 @@ mod tests {
             for (name, count) in toolsets["counts"][profile].as_object().unwrap() {
                 let name = if name == "(unset)" { "" } else { name };
                 let shown = Exposure::new(&Selection::parse(Some(name)).unwrap(), hosted, false);
-                assert_eq!(shown.listed().len() as u64, count.as_u64().unwrap(), "{profile} {name}");
+                let shown = names(&shown).iter().filter(|tool| in_contract(tool)).count() as u64;
+                assert_eq!(shown, count.as_u64().unwrap(), "{profile} {name}");
             }
         }
     }

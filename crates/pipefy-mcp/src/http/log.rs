@@ -224,7 +224,7 @@ fn request_id(headers: &HeaderMap) -> Arc<str> {
     });
     match sent {
         Some(id) => id.into(),
-        None => new_id().as_hyphenated().encode_lower(&mut uuid::Uuid::encode_buffer()).as_ref().into(),
+        None => Arc::from(&*new_id().as_hyphenated().encode_lower(&mut uuid::Uuid::encode_buffer())),
     }
 }
 
