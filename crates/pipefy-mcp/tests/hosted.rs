@@ -170,7 +170,7 @@ async fn crowd(rig: &Rig, mode: Mode, token_url: Option<&str>) {
                 let session = mode.open(&server, &bearers[0]).await;
                 let mut wire = Wire::connect(server.address).await;
                 let mut calls = 0_u64;
-                while calls < 4 || Instant::now() < end {
+                while calls < 2 || Instant::now() < end {
                     calls += 1;
                     let bearer = &bearers[(calls % 2) as usize];
                     // Every id comes from many people at once.
