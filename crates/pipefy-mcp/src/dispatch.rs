@@ -12,9 +12,9 @@ use pipefy_tools::{Approval, Ask, Call, Kind, Options, Outcome, Payload, Tool, T
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
-use crate::call_log::CallLine;
 use crate::catalogue::{Entry, Exposure, MetaTool, meta};
 use crate::runtime::{CALL_LIMIT, McpRuntime};
+use crate::watch::Watched;
 
 /// How long a call that was cancelled, or ran out of time, may take to wind up before it is dropped.
 const WIND_UP: Duration = Duration::from_millis(800);
@@ -60,7 +60,7 @@ impl CallReply {
     }
 
     /// What the tool itself says, where it says something.
-    fn success(&self) -> Option<bool> {
+    pub(crate) fn success(&self) -> Option<bool> {
         match &self.payload {
             Payload::Value(value) => value.get("success").and_then(Value::as_bool),
             Payload::Data(_) => None,
@@ -78,14 +78,14 @@ impl CallReply {
 
 /// Runs one call. Never fails: what goes wrong is in the reply.
 pub async fn dispatch(runtime: &McpRuntime, exposure: &Exposure, call: Invocation<'_>) -> CallReply {
-    let mut line =
-        runtime.call_log().map(|log| log.begin(Some(call.name), Some(&call.arguments), call.request, call.id));
+    let entry = exposure.get(call.name);
+    let mut watched = runtime.watchers().begin(call.name, entry, &call.arguments, call.request, call.id);
     let (name, cancel) = (call.name, call.cancel.clone());
     let work = async {
-        match exposure.get(call.name) {
+        match entry {
             None => CallReply::error(format!("Unknown tool: {}", call.name)),
-            Some(Entry::Tool(tool)) => run(runtime, tool, call).await,
-            Some(Entry::Meta(meta)) => discover(runtime, exposure, meta, call, line.as_mut()).await,
+            Some(Entry::Tool(tool)) => run(runtime, tool, call, &watched).await,
+            Some(Entry::Meta(meta)) => discover(runtime, exposure, meta, call, &mut watched).await,
         }
     };
     // A defect in one tool must not leave its caller waiting for ever. Nothing shared is left half-changed: what a call
@@ -93,12 +93,8 @@ pub async fn dispatch(runtime: &McpRuntime, exposure: &Exposure, call: Invocatio
     let reply = AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|_| {
         CallReply::error(failed(name, "an internal defect; a change may have been applied, read the state back first"))
     });
-    // Nobody gets the reply of a cancelled call; its line says so when it is dropped.
-    if let Some(line) = line
-        && !cancel.is_cancelled()
-    {
-        line.ended(reply.is_error, reply.success());
-    }
+    // Nobody gets the reply of a cancelled call.
+    watched.ended(&reply, !cancel.is_cancelled());
     reply
 }
 
@@ -108,7 +104,7 @@ async fn discover(
     exposure: &Exposure,
     tool: MetaTool,
     mut call: Invocation<'_>,
-    line: Option<&mut CallLine>,
+    watched: &mut Watched,
 ) -> CallReply {
     let text = |arguments: &Map<String, Value>, key: &str| {
         arguments.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
@@ -122,14 +118,12 @@ async fn discover(
             MetaTool::ExecuteTool => match meta::find(exposure, &text(&arguments, "name")) {
                 Err(error) => Err(error),
                 Ok(hidden) => {
-                    if let Some(line) = line {
-                        line.dispatched(hidden.name());
-                    }
                     call.arguments = match arguments.get("arguments") {
                         Some(Value::Object(inner)) => inner.clone(),
                         _ => Map::new(),
                     };
-                    let mut reply = run(runtime, hidden, call).await;
+                    watched.dispatched(hidden.op(), &call.arguments);
+                    let mut reply = run(runtime, hidden, call, watched).await;
                     if reply.is_error {
                         reply = CallReply::error(failed(tool.name(), &reply.text()));
                     }
@@ -142,7 +136,7 @@ async fn discover(
 }
 
 /// One capability.
-async fn run(runtime: &McpRuntime, tool: &'static Tool, call: Invocation<'_>) -> CallReply {
+async fn run(runtime: &McpRuntime, tool: &'static Tool, call: Invocation<'_>, watched: &Watched) -> CallReply {
     let op = tool.op();
     let Invocation { arguments, request, ask, progress, cancel, .. } = call;
     let end = Instant::now() + CALL_LIMIT;
@@ -151,6 +145,9 @@ async fn run(runtime: &McpRuntime, tool: &'static Tool, call: Invocation<'_>) ->
         permit = runtime.running().acquire() => permit,
         () = cancel.cancelled() => return finish(runtime, op, Err(cancelled()), &arguments),
     };
+    if let Err(error) = watched.admit() {
+        return finish(runtime, op, Err(error), &arguments);
+    }
     let session = match runtime.session_for_request(request).await {
         Ok(session) => session,
         Err(error) => return CallReply::error(failed(op.name, &error.to_string())),
@@ -167,6 +164,9 @@ async fn run(runtime: &McpRuntime, tool: &'static Tool, call: Invocation<'_>) ->
     let mut budget = Budget::unlimited().with_deadline(end).with_cancel(cancel.clone());
     if let Some(progress) = progress {
         budget = budget.with_progress(progress);
+    }
+    if let Some(requests) = watched.requests() {
+        budget = budget.with_requests(requests);
     }
     let work: BoxFuture<'_, _> = Box::pin(tool.call(
         arguments.clone(),

@@ -5,6 +5,7 @@
 //!  handler        the protocol's methods, over rmcp's service loop
 //!   dispatch      one tool call: lookup, identity, limits, the tool, the reply
 //!    identity     the caller of this very message -> the credential Pipefy sees
+//!    watch         what is told of every call: call_log, metrics, audit
 //! hosted          whom a hosted server lets in, and as whom it acts for them
 //! catalogue       which tools are shown
 //! runtime         put together once per process; holds no identity
@@ -15,6 +16,7 @@
 //! [`runtime::McpRuntime::with_identity`]; nothing else changes.
 
 pub mod argv;
+pub mod audit;
 mod call_log;
 pub mod catalogue;
 pub mod dispatch;
@@ -26,8 +28,11 @@ pub mod identity;
 pub mod instructions;
 pub mod logging;
 mod lone;
+pub mod metrics;
+pub mod reload;
 pub mod runtime;
 pub mod sandbox;
 pub mod stdio;
+mod watch;
 
 pub use call_log::CallLog;

@@ -4,10 +4,12 @@ use std::io::Write as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use pipefy::settings::{Environment, Profile, RESOURCE_SERVER_URL, ServerSettings, Transport, load_server};
+use pipefy::settings::{Environment, Overrides, Profile, RESOURCE_SERVER_URL, ServerSettings, Transport, load_server};
 use pipefy_mcp::argv::{self, Command, Serve};
+use pipefy_mcp::audit::Audit;
 use pipefy_mcp::handler::Handler;
-use pipefy_mcp::http::{self, HttpOptions};
+use pipefy_mcp::http::{self, HttpOptions, Serving};
+use pipefy_mcp::reload::Hangups;
 use pipefy_mcp::runtime::{McpRuntime, StartError};
 use pipefy_mcp::{logging, sandbox, stdio};
 use pipefy_sandbox::Attached;
@@ -35,8 +37,8 @@ async fn run(serve: &Serve) -> ExitCode {
     }
     let environment = Environment::capture();
     match start(serve, &environment).await {
-        Ok((settings, runtime, sandbox)) => {
-            let code = serve_on(&settings, runtime).await;
+        Ok((settings, runtime, sandbox, overrides)) => {
+            let code = serve_on(&settings, runtime, overrides).await;
             if let Some(sandbox) = sandbox {
                 sandbox.shutdown().await;
             }
@@ -49,7 +51,7 @@ async fn run(serve: &Serve) -> ExitCode {
 async fn start(
     serve: &Serve,
     environment: &Environment,
-) -> Result<(ServerSettings, McpRuntime, Option<Attached>), StartError> {
+) -> Result<(ServerSettings, McpRuntime, Option<Attached>, Overrides), StartError> {
     let mut overrides = serve.overrides();
     let mut attached = None;
     if let Some(data) = &serve.sandbox {
@@ -70,10 +72,10 @@ async fn start(
     }
     logging::start(settings.mcp.log_level);
     let runtime = McpRuntime::for_profile(&settings, environment)?;
-    Ok((settings, runtime, attached))
+    Ok((settings, runtime, attached, overrides))
 }
 
-async fn serve_on(settings: &ServerSettings, runtime: McpRuntime) -> ExitCode {
+async fn serve_on(settings: &ServerSettings, runtime: McpRuntime, overrides: Overrides) -> ExitCode {
     let exposure = runtime.exposure(None);
     tracing::info!(
         transport = if settings.mcp.transport == Transport::Stdio { "stdio" } else { "http" },
@@ -91,13 +93,29 @@ async fn serve_on(settings: &ServerSettings, runtime: McpRuntime) -> ExitCode {
             ExitCode::SUCCESS
         }
         Transport::Http => {
-            let options = HttpOptions::new(&settings.mcp, &settings.resource_server);
+            let options = HttpOptions::new(settings);
+            let audit = runtime.audit().cloned();
+            let runtime = runtime.with_metrics(options.metrics.clone());
             let inbound = runtime.inbound().clone();
-            match http::serve(Arc::new(runtime), inbound, &options, stop).await {
-                Ok(()) => ExitCode::SUCCESS,
+            match http::bind(Arc::new(runtime), inbound, &options).await {
+                Ok(serving) => {
+                    reload_on_hangup(&serving, audit, overrides);
+                    serving.announce();
+                    serving.run(async move { stop.cancelled().await }).await;
+                    ExitCode::SUCCESS
+                }
                 Err(error) => refuse(error.exit_code(), &error.to_string()),
             }
         }
+    }
+}
+
+/// Reads the settings again on SIGHUP, as they were read at start-up.
+fn reload_on_hangup(serving: &Serving, audit: Option<Arc<Audit>>, overrides: Overrides) {
+    let load = move || load_server(&Environment::capture(), &overrides);
+    match Hangups::hear() {
+        Ok(hangups) => drop(tokio::spawn(hangups.reload(serving.app().clone(), audit, load))),
+        Err(error) => tracing::warn!(%error, "SIGHUP cannot be heard; limits are fixed until the next start"),
     }
 }
 

@@ -16,12 +16,15 @@ use rmcp::model::ProtocolVersion;
 use secrecy::{ExposeSecret, SecretString};
 use tokio::sync::Semaphore;
 
+use crate::audit::{Audit, AuditError};
 use crate::call_log::CallLog;
 use crate::catalogue::{Entry, Exposure, Selection, UnknownToolset};
 use crate::handler::Handler;
 use crate::hosted;
 use crate::http::{Called, Inbound, LoneCall, Served, stderr_lines};
 use crate::identity::{Identity, IdentityError, Principal, StartupIdentity};
+use crate::metrics::Metrics;
+use crate::watch::Watchers;
 
 /// Tool calls that run at a time, over all callers; further ones wait.
 pub const CALLS_AT_A_TIME: usize = 256;
@@ -65,6 +68,9 @@ pub enum StartError {
     /// The engine could not be built.
     #[error(transparent)]
     Engine(#[from] EngineError),
+    /// The audit log cannot be written.
+    #[error(transparent)]
+    Audit(#[from] AuditError),
     /// The sandbox does not start.
     #[error("the sandbox does not start: {0}")]
     Sandbox(#[from] SandboxError),
@@ -132,7 +138,7 @@ pub struct McpRuntime {
     keys: ConfirmationKeys,
     running: Semaphore,
     result_budget: usize,
-    call_log: Option<CallLog>,
+    watchers: Watchers,
 }
 
 impl std::fmt::Debug for McpRuntime {
@@ -162,7 +168,7 @@ impl McpRuntime {
     /// well, see [`crate::http::serve`].
     ///
     /// # Errors
-    /// The engine cannot be built.
+    /// The engine cannot be built, or the audit log cannot be opened.
     pub fn with_identity(
         settings: &ServerSettings,
         environment: &Environment,
@@ -204,20 +210,36 @@ impl McpRuntime {
             },
             running: Semaphore::new(CALLS_AT_A_TIME),
             result_budget: settings.mcp.result_budget.unwrap_or(0),
-            call_log: hosted.then(|| CallLog::new(stderr_lines())),
+            watchers: Watchers {
+                call_log: hosted.then(|| CallLog::new(stderr_lines())),
+                audit: Audit::open(&settings.operations)?.map(Arc::new),
+                ..Watchers::default()
+            },
         })
     }
 
     /// Logs each tool call here instead: a hosted server logs to standard error, a local one not at all.
     #[must_use]
     pub fn with_call_log(mut self, log: Option<CallLog>) -> Self {
-        self.call_log = log;
+        self.watchers.call_log = log;
         self
     }
 
     /// Whom the HTTP edge lets in: as the profile says, or everybody when the identity is the embedder's own.
     pub fn inbound(&self) -> &Inbound {
         &self.inbound
+    }
+
+    /// Counts each tool call, and each request to Pipefy, here.
+    #[must_use]
+    pub fn with_metrics(mut self, metrics: Option<Arc<Metrics>>) -> Self {
+        self.watchers.metrics = metrics;
+        self
+    }
+
+    /// Where each tool call is put down, when that is configured.
+    pub fn audit(&self) -> Option<&Arc<Audit>> {
+        self.watchers.audit.as_ref()
     }
 
     /// A session for one message, bound to the identity of the request that carried it. Never kept.
@@ -270,7 +292,11 @@ impl McpRuntime {
     }
 
     pub(crate) fn call_log(&self) -> Option<&CallLog> {
-        self.call_log.as_ref()
+        self.watchers.call_log.as_ref()
+    }
+
+    pub(crate) fn watchers(&self) -> &Watchers {
+        &self.watchers
     }
 
     pub(crate) fn toolbox(&self) -> &Toolbox {

@@ -458,9 +458,9 @@ async fn ten_thousand_refusals_leave_no_session() {
 #[tokio::test]
 async fn sessions_end_when_idle_or_deleted_and_are_limited() {
     let mut limits = options();
-    limits.session_idle = Duration::from_millis(400);
-    limits.session_cap = 5;
-    limits.sessions_per_caller = 2;
+    limits.limits.idle = Duration::from_millis(400);
+    limits.limits.total = 5;
+    limits.limits.per_owner = 2;
     let server = Server::start(Probe::default(), bearers(), limits).await;
     let ana = ("Authorization", "Bearer ana.1");
     for _ in 0..100 {
@@ -515,7 +515,7 @@ async fn a_stop_waits_for_calls_then_ends_everything() {
     assert_eq!(tokio::time::timeout(LIMIT, stream.chunk()).await.unwrap(), None, "streams end first");
     assert!(begun.elapsed() < Duration::from_millis(500));
     assert_eq!(calling.exchange(b"").await.text(), "done");
-    tokio::time::timeout(LIMIT, &mut server.ended).await.unwrap().unwrap().unwrap();
+    tokio::time::timeout(LIMIT, &mut server.ended).await.unwrap().unwrap();
     assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
     assert_eq!(server.app.sessions(), 0);
     assert!(tokio::net::TcpStream::connect(server.address).await.is_err());
@@ -533,7 +533,7 @@ async fn a_stop_has_an_end() {
     until("begun", || !probe.0.lock().unwrap().is_empty()).await;
     server.stop.cancel();
     let begun = Instant::now();
-    tokio::time::timeout(LIMIT, &mut server.ended).await.unwrap().unwrap().unwrap();
+    tokio::time::timeout(LIMIT, &mut server.ended).await.unwrap().unwrap();
     assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
     until("cancelled", || probe.0.lock().unwrap().contains(&"slow cancelled".to_owned())).await;
 }

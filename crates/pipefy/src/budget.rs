@@ -1,4 +1,5 @@
-//! What one call may cost: how long it may take, whether it was cancelled, and who wants to hear of its progress.
+//! What one call may cost: how long it may take, whether it was cancelled, and who wants to hear of its progress and its
+//! requests.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,6 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
+
+use crate::watch::Requests;
 
 /// Limit of one request to Pipefy (`spec/config.md`, "Derived URLs").
 pub const REQUEST_LIMIT: Duration = Duration::from_secs(30);
@@ -16,12 +19,13 @@ pub trait Progress: Send + Sync {
     fn report(&self, done: u64, total: Option<u64>, message: &str);
 }
 
-/// Deadline, cancellation and progress of one call; given by value, never ambient. Cheap to clone.
+/// Deadline, cancellation and listeners of one call; given by value, never ambient. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct Budget {
     deadline: Option<Instant>,
     cancel: CancellationToken,
     progress: Option<Arc<dyn Progress>>,
+    requests: Option<Arc<dyn Requests>>,
     done: Arc<AtomicU64>,
 }
 
@@ -50,6 +54,17 @@ impl Budget {
     pub fn with_progress(mut self, progress: Arc<dyn Progress>) -> Self {
         self.progress = Some(progress);
         self
+    }
+
+    /// Tells `requests` of everything that is sent.
+    #[must_use]
+    pub fn with_requests(mut self, requests: Arc<dyn Requests>) -> Self {
+        self.requests = Some(requests);
+        self
+    }
+
+    pub(crate) fn requests(&self) -> Option<&Arc<dyn Requests>> {
+        self.requests.as_ref()
     }
 
     /// Fires when the caller has gone.

@@ -15,6 +15,7 @@ use crate::operation::Operation;
 use crate::response::{self, GraphqlResponse};
 use crate::retry;
 use crate::schema_cache::SchemaCache;
+use crate::watch::{RequestEnd, Watched};
 
 /// Largest answer read, in bytes.
 pub const ANSWER_LIMIT: usize = 256 * 1024 * 1024;
@@ -164,6 +165,7 @@ impl GraphqlEndpoint {
         if budget.is_over() {
             return Attempt::Failed(Error::Cancelled { sent: false, kind });
         }
+        let mut watched = Watched::begin(budget.requests(), endpoint, kind);
         let mut headers = self.0.headers.clone();
         headers.insert(AUTHORIZATION, bearer.header().clone());
         let sending = self.0.http.post(self.0.url.clone()).headers(headers).body(body.clone()).send();
@@ -199,10 +201,19 @@ impl GraphqlEndpoint {
             () = budget.cancel().cancelled() => return Attempt::Failed(Error::Cancelled { sent: true, kind }),
         };
         let (status, asked, bytes) = match exchange {
-            Err(_) => return Attempt::Failed(Error::Timeout { endpoint, limit, kind }),
-            Ok(Err(attempt)) => return attempt,
+            Err(_) => {
+                watched.set(RequestEnd::Timeout);
+                return Attempt::Failed(Error::Timeout { endpoint, limit, kind });
+            }
+            Ok(Err(attempt)) => {
+                let unreached = matches!(&attempt, Attempt::Passing { error: Error::Transport { sent: false, .. }, .. });
+                watched.set(if unreached { RequestEnd::Unreached } else { RequestEnd::Lost });
+                return attempt;
+            }
             Ok(Ok(answer)) => answer,
         };
+        watched.set(RequestEnd::Answered(status));
+        drop(watched);
         let bytes = bytes.freeze();
         let response = GraphqlResponse::parse(status, &bytes);
         if retry::is_passing(status) || response.as_ref().is_some_and(|r| r.is_throttled() && r.data.is_none()) {

@@ -32,6 +32,7 @@ mod selection;
 mod telemetry;
 pub mod tls;
 mod transfer;
+mod watch;
 
 pub mod agents;
 pub mod attachments;
@@ -76,3 +77,4 @@ pub use response::{Data, GraphqlError, GraphqlResponse};
 pub use selection::{SelectionError, Selections, narrow};
 pub use telemetry::{COMPATIBLE_WITH, Deployment, Surface, VERSION};
 pub use transfer::{Download, EXPORT_LIMIT, REDIRECT_LIMIT, TRANSFER_LIMIT, Transfer, TransferError};
+pub use watch::{RequestEnd, Requests};

@@ -14,7 +14,16 @@ use super::refusal::Refusal;
 
 /// Reads the body up to the limit. What was declared too large is not read at all, apart from a little: a client that is still
 /// writing would see a broken connection instead of the answer.
-pub(super) async fn read_body(headers: &HeaderMap, body: Body, limit: usize) -> Result<Bytes, Refusal> {
+pub(super) async fn read_body(headers: &HeaderMap, body: Body, limit: usize, time: Duration) -> Result<Bytes, Refusal> {
+    // Most bodies are there already, and a timer is not free.
+    let mut reading = std::pin::pin!(whole_body(headers, body, limit));
+    if let std::task::Poll::Ready(read) = futures_util::poll!(reading.as_mut()) {
+        return read;
+    }
+    tokio::time::timeout(time, reading).await.unwrap_or_else(|_| Err(Refusal::slow_body()))
+}
+
+async fn whole_body(headers: &HeaderMap, body: Body, limit: usize) -> Result<Bytes, Refusal> {
     let declared = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
     let limit_u64 = u64::try_from(limit).unwrap_or(u64::MAX);
     let mut body = body;

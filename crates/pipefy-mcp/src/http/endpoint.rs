@@ -28,6 +28,7 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::bearer::{Inbound, Owner};
+use super::callers::Callers;
 use super::channel::{Inbox, Routes};
 use super::checks::{accepts, accepts_events, check_host, content_type, read_body};
 use super::exchange_era;
@@ -54,6 +55,7 @@ pub(super) struct Rules {
     pub(super) stateless: bool,
     pub(super) json_response: bool,
     pub(super) max_body: usize,
+    pub(super) body_timeout: Duration,
     pub(super) fast_path: bool,
     pub(super) disconnect_grace: Duration,
 }
@@ -64,6 +66,7 @@ pub(super) struct Endpoint<S> {
     pub(super) rules: Rules,
     pub(super) seal: Seal,
     pub(super) sessions: Arc<Sessions>,
+    pub(super) callers: Arc<Callers>,
     /// Ends standalone streams: the server is going away.
     pub(super) drain: CancellationToken,
     /// Ends everything.
@@ -111,7 +114,7 @@ impl<S: Served> Endpoint<S> {
             caller.set(principal.subject.clone(), principal.client_id.clone());
         }
         let body = match parts.method {
-            Method::POST => read_body(&parts.headers, body, self.rules.max_body).await?,
+            Method::POST => read_body(&parts.headers, body, self.rules.max_body, self.rules.body_timeout).await?,
             _ => Bytes::new(),
         };
         check_host(&parts, &self.rules.hosts)?;
@@ -122,15 +125,31 @@ impl<S: Served> Endpoint<S> {
         if self.rules.stateless { self.stateless(request).await } else { self.stateful(request).await }
     }
 
+    /// One message of this caller: it may have sent too many.
+    pub(super) fn admit_message(&self, parts: &Parts) -> Result<(), Refusal> {
+        if parts.method == Method::POST { self.callers.message(&Owner::of(parts)) } else { Ok(()) }
+    }
+
+    /// One request of this caller. A tool call counts until the message's parts, which travel with it, are dropped.
+    pub(super) fn admit_request(&self, parts: &mut Parts, method: &str, id: &RequestId) -> Result<(), Refusal> {
+        if method == "tools/call" {
+            let running = self.callers.call(&Owner::of(parts)).map_err(|refusal| refusal.for_request(id))?;
+            parts.extensions.insert(running);
+        }
+        Ok(())
+    }
+
     /// The handshake era without sessions: every POST stands alone.
     async fn stateless(self: &Arc<Self>, request: Checked) -> Result<Response<Body>, Refusal> {
         if request.parts.method != Method::POST {
             return Err(Refusal::method_not_allowed("POST"));
         }
+        self.admit_message(&request.parts)?;
         let format = self.post_format(&request.parts.headers)?;
         let message = read(&request.body, code::INVALID_PARAMS)?;
         let Message::Request { id, method, params } = &message else { return Ok(reply::accepted()) };
-        let parts = request.parts;
+        let mut parts = request.parts;
+        self.admit_request(&mut parts, method, id)?;
         let mut version = parts
             .headers
             .get(PROTOCOL_VERSION)
@@ -198,6 +217,7 @@ impl<S: Served> Endpoint<S> {
             tracing::warn!("refused a session id that is not this caller's");
             return Err(Refusal::unknown_session());
         };
+        self.admit_message(&request.parts)?;
         // The seal proves that this caller had the session; so it may know that it is over.
         let session = self.sessions.find(id).ok_or_else(Refusal::ended_session)?;
         let mut response = self.in_session(&session, request).await.unwrap_or_else(Refusal::into_response);
@@ -215,6 +235,7 @@ impl<S: Served> Endpoint<S> {
             Method::DELETE => return Err(Refusal::missing_session()),
             _ => return Err(Refusal::method_not_allowed("GET, POST, DELETE")),
         }
+        self.admit_message(&request.parts)?;
         let format = self.post_format(&request.parts.headers)?;
         let message = read(&request.body, code::INVALID_PARAMS)?;
         match &message {
@@ -311,13 +332,16 @@ impl<S: Served> Endpoint<S> {
         Ok(reply::listen(stream, until))
     }
 
-    async fn post(self: &Arc<Self>, session: &Arc<Session>, request: Checked) -> Result<Response<Body>, Refusal> {
+    async fn post(self: &Arc<Self>, session: &Arc<Session>, mut request: Checked) -> Result<Response<Body>, Refusal> {
         let format = self.post_format(&request.parts.headers)?;
         let message = read(&request.body, code::INVALID_PARAMS)?;
         if let Message::Request { id, method, params } = &message
             && let Some(response) = self.ready(id, method, *params, &session.version, &request.parts, format)
         {
             return Ok(response);
+        }
+        if let Message::Request { id, method, .. } = &message {
+            self.admit_request(&mut request.parts, method, id)?;
         }
         if let Message::Request { id, method, params } = &message
             && method == "tools/call"

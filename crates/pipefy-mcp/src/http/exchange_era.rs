@@ -41,10 +41,11 @@ struct Params<'a> {
 }
 
 impl<S: Served> Endpoint<S> {
-    pub(super) async fn exchange(self: &Arc<Self>, request: Checked) -> Result<Response<Body>, Refusal> {
+    pub(super) async fn exchange(self: &Arc<Self>, mut request: Checked) -> Result<Response<Body>, Refusal> {
         if request.parts.method != Method::POST {
             return Err(Refusal::method_not_allowed("POST"));
         }
+        self.admit_message(&request.parts)?;
         let format = self.post_format(&request.parts.headers)?;
         let message = read(&request.body, code::INVALID_REQUEST)?;
         let Message::Request { id, method, params } = &message else {
@@ -54,6 +55,7 @@ impl<S: Served> Endpoint<S> {
         if GONE.contains(&method.as_ref()) {
             return Err(no_such_method(method).for_request(id));
         }
+        self.admit_request(&mut request.parts, method, id)?;
         if method == "tools/call"
             && let Some(params) = self.lone(*params, Era::Exchange)
         {

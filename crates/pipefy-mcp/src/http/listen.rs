@@ -6,11 +6,11 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use axum::serve::ListenerExt as _;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use super::{App, HttpOptions, Inbound, Served, stderr_lines};
+use super::connections::Connections;
+use super::{App, HttpOptions, Inbound, Served, probes, stderr_lines};
 
 /// After the second phase of a stop, connections get this long before they are cut.
 const LAST_GRACE: Duration = Duration::from_secs(2);
@@ -19,18 +19,15 @@ const LAST_GRACE: Duration = Duration::from_secs(2);
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     /// The address cannot be had.
-    #[error(
-        "cannot listen on {address}: {source}; choose another PIPEFY_MCP_HOST or PIPEFY_MCP_PORT (0 takes a free port)"
-    )]
+    #[error("cannot listen on {address}: {source}; choose another {setting} (port 0 takes a free one)")]
     Bind {
         /// `host:port` as configured.
         address: String,
+        /// Which settings name it.
+        setting: &'static str,
         /// What the system said.
         source: std::io::Error,
     },
-    /// The socket failed while serving, or signals cannot be received.
-    #[error("the HTTP server failed: {0}")]
-    Io(#[from] std::io::Error),
 }
 
 impl ServeError {
@@ -38,7 +35,6 @@ impl ServeError {
     pub fn exit_code(&self) -> u8 {
         match self {
             ServeError::Bind { .. } => 3,
-            ServeError::Io(_) => 1,
         }
     }
 }
@@ -49,7 +45,8 @@ pub struct Serving {
     app: App,
     listener: TcpListener,
     address: SocketAddr,
-    drain: Duration,
+    probes: Option<(TcpListener, SocketAddr)>,
+    options: HttpOptions,
 }
 
 /// Binds the configured address.
@@ -57,11 +54,28 @@ pub struct Serving {
 /// # Errors
 /// [`ServeError::Bind`].
 pub async fn bind(served: impl Served, inbound: Inbound, options: &HttpOptions) -> Result<Serving, ServeError> {
-    let failed = |source| ServeError::Bind { address: format!("{}:{}", options.host, options.port), source };
+    let failed = |source| ServeError::Bind {
+        address: format!("{}:{}", options.host, options.port),
+        setting: "PIPEFY_MCP_HOST or PIPEFY_MCP_PORT",
+        source,
+    };
     let listener = TcpListener::bind((options.host.as_str(), options.port)).await.map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
     let inbound = inbound.listening_on(address.port());
-    Ok(Serving { app: App::new(served, inbound, options), listener, address, drain: options.drain })
+    let probes = match options.metrics_address {
+        None => None,
+        Some(wanted) => {
+            let failed = |source| ServeError::Bind {
+                address: wanted.to_string(),
+                setting: "PIPEFY_MCP_METRICS_ADDRESS",
+                source,
+            };
+            let listener = TcpListener::bind(wanted).await.map_err(failed)?;
+            let address = listener.local_addr().map_err(failed)?;
+            Some((listener, address))
+        }
+    };
+    Ok(Serving { app: App::new(served, inbound, options), listener, address, probes, options: options.clone() })
 }
 
 impl Serving {
@@ -70,38 +84,47 @@ impl Serving {
         format!("http://{}/mcp", self.address)
     }
 
+    /// Where the metrics are, if anywhere.
+    pub fn metrics_url(&self) -> Option<String> {
+        self.probes.as_ref().map(|(_, address)| format!("http://{address}/metrics"))
+    }
+
     /// The application, to look at from tests.
     pub fn app(&self) -> &App {
         &self.app
     }
 
-    /// Serves until `stop` is ready, then ends in order.
-    ///
-    /// # Errors
-    /// [`ServeError::Io`].
-    pub async fn run(self, stop: impl Future<Output = ()> + Send + 'static) -> Result<(), ServeError> {
-        let Serving { app, listener, drain, .. } = self;
-        let listener = listener.tap_io(|stream| {
-            // An answer of several small writes must not wait for the client's acknowledgements.
-            if let Err(error) = stream.set_nodelay(true) {
-                tracing::warn!(%error, "TCP_NODELAY could not be set");
-            }
-        });
-        let service = app.router().into_make_service_with_connect_info::<SocketAddr>();
-        let draining = app.drain.clone();
-        let begin = draining.clone();
-        let server = axum::serve(listener, service).with_graceful_shutdown(async move { begin.cancelled().await });
-        let mut server = std::pin::pin!(server.into_future());
+    /// Says on standard error where it listens: whoever asked for any free port learns here which it is.
+    pub fn announce(&self) {
+        stderr_lines()(&format!("Listening on {}", self.url()));
+        if let Some(url) = self.metrics_url() {
+            stderr_lines()(&format!("Metrics on {url}"));
+        }
+    }
+
+    /// Serves until `stop` is ready, then ends in order, within the drain time and a moment.
+    pub async fn run(self, stop: impl Future<Output = ()> + Send + 'static) {
+        let Serving { app, listener, probes, options, .. } = self;
+        let cut = CancellationToken::new();
+        let _cut_at_last = cut.clone().drop_guard();
+        if let (Some((listener, _)), Some(metrics)) = (probes, options.metrics.clone()) {
+            let (app, options, cut) = (app.clone(), options.clone(), cut.clone());
+            tokio::spawn(async move { probes::serve(listener, app, metrics, &options, cut).await });
+        }
+        let connections =
+            Connections { header_timeout: options.header_timeout, drain: app.drain.clone(), cut: cut.clone() };
+        let mut server = std::pin::pin!(connections.serve(listener, app.router()));
         tokio::select! {
-            ended = &mut server => return Ok(ended?),
+            () = &mut server => return,
             () = stop => {}
         }
 
         tracing::info!(sessions = app.sessions(), "stopping: waiting for running calls");
-        draining.cancel();
-        let mut ended = None;
-        let finished = tokio::time::timeout(drain, async {
-            ended = Some((&mut server).await);
+        app.drain.cancel();
+        let mut ended = false;
+        let finished = tokio::time::timeout(options.drain, async {
+            server.as_mut().await;
+            ended = true;
             // Writes go on without their client; their outcome is worth waiting for.
             while app.sessions.calls() > 0 {
                 tokio::time::sleep(Duration::from_millis(20)).await;
@@ -112,25 +135,8 @@ impl Serving {
         }
         app.stop.cancel();
         app.sessions.end_all();
-        if ended.is_none() {
-            ended = tokio::time::timeout(LAST_GRACE, &mut server).await.ok();
+        if !ended {
+            let _cut = tokio::time::timeout(LAST_GRACE, server).await;
         }
-        Ok(ended.unwrap_or(Ok(()))?)
     }
-}
-
-/// Listens as configured, prints the endpoint's URL on standard error, and serves until `stop` fires.
-///
-/// # Errors
-/// [`ServeError`].
-pub async fn serve(
-    served: impl Served,
-    inbound: Inbound,
-    options: &HttpOptions,
-    stop: CancellationToken,
-) -> Result<(), ServeError> {
-    let serving = bind(served, inbound, options).await?;
-    // Whoever asked for any free port learns here which it is.
-    stderr_lines()(&format!("Listening on {}", serving.url()));
-    serving.run(async move { stop.cancelled().await }).await
 }

@@ -16,9 +16,12 @@ use axum::extract::ConnectInfo;
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response};
 use hyper::body::{Frame, SizeHint};
+use pipefy::settings::TrustedProxies;
 use tower::{Layer, Service};
 
 use super::SESSION_ID;
+use super::refusal::Refused;
+use crate::metrics::Metrics;
 
 /// Longest request id, session id or path that is logged as sent.
 const LONGEST: usize = 128;
@@ -56,12 +59,13 @@ impl Caller {
 #[derive(Clone)]
 pub(crate) struct RequestLog {
     lines: Lines,
-    trusted_proxies: Arc<[IpAddr]>,
+    trusted_proxies: Arc<TrustedProxies>,
+    metrics: Option<Arc<Metrics>>,
 }
 
 impl RequestLog {
-    pub(crate) fn new(lines: Lines, trusted_proxies: &[IpAddr]) -> Self {
-        Self { lines, trusted_proxies: trusted_proxies.into() }
+    pub(crate) fn new(lines: Lines, trusted_proxies: Arc<TrustedProxies>, metrics: Option<Arc<Metrics>>) -> Self {
+        Self { lines, trusted_proxies, metrics }
     }
 }
 
@@ -101,6 +105,7 @@ where
         Box::pin(async move {
             let response = answer.await?;
             line.status = Some(response.status().as_u16());
+            line.refused = response.extensions().get::<Refused>().map(|refused| refused.0);
             if line.session_id.is_none() {
                 line.session_id = response.headers().get(SESSION_ID).and_then(|value| session_id(value.to_str().ok()?));
             }
@@ -124,11 +129,16 @@ struct Line {
     session_id: Option<String>,
     request_id: Arc<str>,
     caller: Caller,
+    refused: Option<&'static str>,
+    metrics: Option<Arc<Metrics>>,
 }
 
 impl Line {
     fn begin(request: &Request<Body>, log: &RequestLog) -> Self {
         let headers = request.headers();
+        if let Some(metrics) = &log.metrics {
+            metrics.request_begun();
+        }
         Self {
             lines: log.lines.clone(),
             begun: Instant::now(),
@@ -139,6 +149,8 @@ impl Line {
             session_id: headers.get(SESSION_ID).and_then(|value| session_id(value.to_str().ok()?)),
             request_id: request_id(headers),
             caller: Caller::default(),
+            refused: None,
+            metrics: log.metrics.clone(),
         }
     }
 
@@ -175,6 +187,9 @@ impl Line {
 impl Drop for Line {
     fn drop(&mut self) {
         (self.lines)(&self.text());
+        if let Some(metrics) = &self.metrics {
+            metrics.request_ended(&self.method, self.status, self.refused);
+        }
     }
 }
 
@@ -235,20 +250,22 @@ fn session_id(sealed: &str) -> Option<String> {
 }
 
 /// Whether the peer is one of the trusted proxies.
-pub(super) fn is_trusted(extensions: &http::Extensions, trusted: &[IpAddr]) -> bool {
-    extensions.get::<ConnectInfo<SocketAddr>>().is_some_and(|peer| trusted.contains(&peer.0.ip().to_canonical()))
+pub(super) fn is_trusted(extensions: &http::Extensions, trusted: &TrustedProxies) -> bool {
+    extensions.get::<ConnectInfo<SocketAddr>>().is_some_and(|peer| trusted.contains(peer.0.ip()))
 }
 
 /// The peer, or, behind trusted proxies, the last address that is none of them.
-fn client_ip(request: &Request<Body>, trusted: &[IpAddr]) -> Option<IpAddr> {
+fn client_ip(request: &Request<Body>, trusted: &TrustedProxies) -> Option<IpAddr> {
     let peer = request.extensions().get::<ConnectInfo<SocketAddr>>()?.0.ip().to_canonical();
-    if !trusted.contains(&peer) {
+    if !trusted.contains(peer) {
         return Some(peer);
     }
     let forwarded = request.headers().get_all("x-forwarded-for").into_iter();
     let hops: Vec<&str> =
         forwarded.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(',')).collect();
-    let client = hops.iter().rev().filter_map(|hop| hop.trim().parse::<IpAddr>().ok()).find(|ip| !trusted.contains(ip));
+    let mut hops = hops.iter().rev().filter_map(|hop| hop.trim().parse::<IpAddr>().ok());
+    // Where everybody is trusted, the first hop is the client's own word.
+    let client = hops.clone().find(|ip| !trusted.contains(*ip)).or_else(|| hops.next_back());
     Some(client.unwrap_or(peer))
 }
 
@@ -322,16 +339,22 @@ mod tests {
 
     #[test]
     fn client_addresses() {
-        let trusted: Vec<IpAddr> = vec!["127.0.0.1".parse().unwrap(), "10.0.0.1".parse().unwrap()];
-        let ip = |peer: &str, forwarded: &[&str]| {
+        let proxies = |list: &[&str]| {
+            TrustedProxies::parse(&list.iter().map(|entry| (*entry).to_owned()).collect::<Vec<_>>()).unwrap()
+        };
+        let ip_by = |trusted: &TrustedProxies, peer: &str, forwarded: &[&str]| {
             let mut request = Request::builder();
             for value in forwarded {
                 request = request.header("x-forwarded-for", *value);
             }
             let mut request = request.body(Body::empty()).unwrap();
             request.extensions_mut().insert(ConnectInfo(SocketAddr::new(peer.parse().unwrap(), 1)));
-            client_ip(&request, &trusted).unwrap().to_string()
+            client_ip(&request, trusted).unwrap().to_string()
         };
+        assert_eq!(ip_by(&proxies(&["*"]), "1.2.3.4", &["9.9.9.9, 10.0.0.1"]), "9.9.9.9");
+        assert_eq!(ip_by(&proxies(&[]), "127.0.0.1", &["9.9.9.9"]), "127.0.0.1");
+        let trusted = proxies(&["127.0.0.1", "10.0.0.0/8"]);
+        let ip = |peer: &str, forwarded: &[&str]| ip_by(&trusted, peer, forwarded);
         assert_eq!(ip("1.2.3.4", &["9.9.9.9"]), "1.2.3.4");
         assert_eq!(ip("127.0.0.1", &[]), "127.0.0.1");
         assert_eq!(ip("127.0.0.1", &["9.9.9.9"]), "9.9.9.9");

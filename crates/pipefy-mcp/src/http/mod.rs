@@ -1,10 +1,11 @@
 //! The HTTP edge: MCP over streamable HTTP, for one person on loopback or for many behind a proxy.
 //!
 //! ```text
-//! listen     socket, ready line, graceful end
+//! listen     socket, ready line, graceful end     connections   accept, limits of time     probes   /metrics
 //!  log       request id and http_request line, around everything
 //!   router   /mcp   /mcp/ -> 307   /healthz   /readyz   /.well-known/oauth-protected-resource (hosted)   else 404
-//!    endpoint  bearer > body cap > Host, Origin > sealed session id > method, Accept, content type, JSON, shape
+//!    endpoint  bearer > body cap > Host, Origin > sealed session id > the caller's limits > method, Accept, content type, JSON,
+//!              shape
 //!     sessions (handshake era)   |   one request alone (stateless, and 2026-07-28: exchange_era)
 //!      direct    calls and lists that need no loop   |   channel   rmcp's service loop, over our own transport
 //! ```
@@ -17,8 +18,10 @@
 //! here, and no session, remembers it.
 
 mod bearer;
+mod callers;
 mod channel;
 mod checks;
+mod connections;
 mod direct;
 mod endpoint;
 mod exchange_era;
@@ -26,23 +29,25 @@ mod jwt;
 mod listen;
 mod log;
 pub(crate) mod message;
+mod probes;
 mod refusal;
 mod reply;
 mod resource;
 mod seal;
 mod sessions;
 
-use std::net::IpAddr;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use axum::Router;
 use axum::body::Body;
 use bytes::Bytes;
 use http::header::{HOST, LOCATION};
 use http::request::Parts;
 use http::{HeaderValue, Response, StatusCode};
-use pipefy::settings::{HostList, McpSettings, ResourceServerSettings};
+use pipefy::settings::{HostList, ServerSettings, TrustedProxies};
 use rmcp::ServerHandler;
 use rmcp::model::ProtocolVersion;
 use secrecy::SecretString;
@@ -51,15 +56,19 @@ use tokio_util::sync::CancellationToken;
 
 pub use bearer::{Authenticator, Inbound, Rejection};
 pub use jwt::JwtBearers;
-pub use listen::{ServeError, Serving, bind, serve};
+pub use listen::{ServeError, Serving, bind};
 pub use log::{CorrelationId, Lines, stderr_lines};
 pub use resource::ProtectedResource;
+pub use sessions::Limits;
 
+use callers::Callers;
 use endpoint::{Endpoint, Mount, Rules};
 use log::RequestLog;
 use refusal::Refusal;
 use seal::Seal;
-use sessions::{Limits, Sessions};
+use sessions::Sessions;
+
+use crate::metrics::Metrics;
 
 /// Names the session; given by the server, sealed.
 const SESSION_ID: &str = "mcp-session-id";
@@ -68,8 +77,6 @@ const PROTOCOL_VERSION: &str = "mcp-protocol-version";
 
 /// Largest accepted body: 4 MiB.
 const MAX_BODY: usize = 4 * 1024 * 1024;
-/// Sessions that one authenticated caller may have open; opening another ends its longest unused one.
-const SESSIONS_PER_CALLER: usize = 500;
 
 /// What the edge puts in front of.
 pub trait Served: Send + Sync + 'static {
@@ -140,16 +147,16 @@ pub struct HttpOptions {
     pub stateless: bool,
     /// Answer with plain JSON, never with an event stream.
     pub json_response: bool,
-    /// A session without a call, an open stream or a message for this long ends.
-    pub session_idle: Duration,
-    /// Most sessions at a time.
-    pub session_cap: usize,
-    /// Most sessions of one authenticated caller at a time.
-    pub sessions_per_caller: usize,
+    /// Sessions, and what one caller may do.
+    pub limits: Limits,
     /// Seals session ids; random when absent, so that sessions end with the process.
     pub session_key: Option<SecretString>,
     /// Peers whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed.
-    pub trusted_proxies: Vec<IpAddr>,
+    pub trusted_proxies: TrustedProxies,
+    /// Longest wait for a complete request head, and for the next request on a connection.
+    pub header_timeout: Duration,
+    /// Longest time a body may take.
+    pub body_timeout: Duration,
     /// How long a stop waits for running calls.
     pub drain: Duration,
     /// How long a read goes on after its client has gone.
@@ -158,6 +165,10 @@ pub struct HttpOptions {
     pub fast_path: bool,
     /// Takes the `http_request` lines.
     pub lines: HttpLines,
+    /// Counts requests.
+    pub metrics: Option<Arc<Metrics>>,
+    /// Serves the metrics and the probes.
+    pub metrics_address: Option<SocketAddr>,
 }
 
 /// Where `http_request` lines go.
@@ -171,23 +182,26 @@ impl std::fmt::Debug for HttpLines {
 }
 
 impl HttpOptions {
-    /// As configured; lines go to standard error.
-    pub fn new(mcp: &McpSettings, resource_server: &ResourceServerSettings) -> Self {
+    /// As configured; lines go to standard error. Metrics are made when an address is configured for them.
+    pub fn new(settings: &ServerSettings) -> Self {
+        let ServerSettings { mcp, operations, resource_server, .. } = settings;
         Self {
             host: mcp.bind_host().to_owned(),
             port: mcp.port,
             hosts: mcp.host_list(resource_server),
             stateless: mcp.stateless,
             json_response: mcp.json_response,
-            session_idle: mcp.session_idle,
-            session_cap: mcp.session_cap,
-            sessions_per_caller: SESSIONS_PER_CALLER,
+            limits: Limits::new(mcp, operations),
             session_key: mcp.session_key.clone(),
-            trusted_proxies: vec![IpAddr::from([127, 0, 0, 1])],
-            drain: Duration::from_secs(10),
+            trusted_proxies: operations.trusted_proxies.clone(),
+            header_timeout: operations.header_timeout,
+            body_timeout: operations.body_timeout,
+            drain: operations.drain,
             disconnect_grace: endpoint::DISCONNECT_GRACE,
             fast_path: true,
             lines: HttpLines(stderr_lines()),
+            metrics: operations.metrics_address.map(|_| Arc::default()),
+            metrics_address: operations.metrics_address,
         }
     }
 }
@@ -197,6 +211,7 @@ impl HttpOptions {
 pub struct App {
     router: Router,
     sessions: Arc<Sessions>,
+    limits: Arc<ArcSwap<Limits>>,
     drain: CancellationToken,
     stop: CancellationToken,
 }
@@ -211,11 +226,8 @@ impl App {
     /// Puts the edge in front of `served`. Starts the task that ends idle sessions, so a runtime must be there; the task ends
     /// with the app.
     pub fn new(served: impl Served, inbound: Inbound, options: &HttpOptions) -> Self {
-        let sessions = Sessions::new(Limits {
-            total: options.session_cap,
-            per_owner: options.sessions_per_caller,
-            idle: options.session_idle,
-        });
+        let limits = Arc::new(ArcSwap::from_pointee(options.limits));
+        let sessions = Sessions::new(limits.clone());
         let (drain, stop) = (CancellationToken::new(), CancellationToken::new());
         let metadata = match &inbound {
             Inbound::Open => Router::new(),
@@ -230,16 +242,19 @@ impl App {
                 stateless: options.stateless,
                 json_response: options.json_response,
                 max_body: MAX_BODY,
+                body_timeout: options.body_timeout,
                 fast_path: options.fast_path,
                 disconnect_grace: options.disconnect_grace,
             },
             seal: Seal::new(options.session_key.as_ref()),
             sessions: sessions.clone(),
+            callers: Callers::new(limits.clone()),
             drain: drain.clone(),
             stop: stop.clone(),
         };
         let ready = drain.clone();
-        let redirect = Redirect { hosts: options.hosts.clone(), trusted: options.trusted_proxies.clone().into() };
+        let trusted = Arc::new(options.trusted_proxies.clone());
+        let redirect = Redirect { hosts: options.hosts.clone(), trusted: trusted.clone() };
         let router = Router::new()
             .route_service("/mcp", Mount(Arc::new(endpoint)))
             .route(
@@ -249,30 +264,22 @@ impl App {
                     async move { response }
                 }),
             )
-            .route(
-                "/healthz",
-                axum::routing::get(|| async { reply::json_bytes(StatusCode::OK, "{\"status\":\"ok\"}") }),
-            )
-            .route(
-                "/readyz",
-                axum::routing::get(move || {
-                    let (status, body) = if ready.is_cancelled() {
-                        (StatusCode::SERVICE_UNAVAILABLE, "{\"status\":\"stopping\"}")
-                    } else {
-                        (StatusCode::OK, "{\"status\":\"ready\"}")
-                    };
-                    async move { reply::json_bytes(status, body) }
-                }),
-            )
+            .route("/healthz", axum::routing::get(|| std::future::ready(probes::health())))
+            .route("/readyz", axum::routing::get(move || std::future::ready(probes::readiness(&ready))))
             .merge(metadata)
             .fallback(|| async { Refusal::not_found().into_response() })
-            .layer(RequestLog::new(options.lines.0.clone(), &options.trusted_proxies));
-        Self { router, sessions, drain, stop }
+            .layer(RequestLog::new(options.lines.0.clone(), trusted, options.metrics.clone()));
+        Self { router, sessions, limits, drain, stop }
     }
 
     /// The router, for tests and for embedding. Serve it with the peer's address as connect info, for the log.
     pub fn router(&self) -> Router {
         self.router.clone()
+    }
+
+    /// Replaces the limits. What is open or running goes on, whatever they say.
+    pub fn set_limits(&self, limits: Limits) {
+        self.limits.store(Arc::new(limits));
     }
 
     /// Open sessions.
@@ -285,7 +292,7 @@ impl App {
 #[derive(Clone)]
 struct Redirect {
     hosts: HostList,
-    trusted: Arc<[IpAddr]>,
+    trusted: Arc<TrustedProxies>,
 }
 
 impl Redirect {

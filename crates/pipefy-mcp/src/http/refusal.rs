@@ -39,6 +39,30 @@ struct Content {
     status: StatusCode,
     body: Value,
     header: Option<(HeaderName, HeaderValue)>,
+    reason: &'static str,
+}
+
+/// Why a response is a refusal, in one word of a small set; for metrics, in the response's extensions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Refused(pub(crate) &'static str);
+
+/// The word for a status that has only one meaning here.
+fn reason(status: StatusCode) -> &'static str {
+    match status {
+        StatusCode::UNAUTHORIZED => "bearer",
+        StatusCode::FORBIDDEN => "scope",
+        StatusCode::NOT_FOUND => "path",
+        StatusCode::METHOD_NOT_ALLOWED => "method",
+        StatusCode::NOT_ACCEPTABLE => "accept",
+        StatusCode::REQUEST_TIMEOUT => "slow_body",
+        StatusCode::CONFLICT => "second_stream",
+        StatusCode::PAYLOAD_TOO_LARGE => "too_large",
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => "content_type",
+        StatusCode::MISDIRECTED_REQUEST => "host",
+        StatusCode::SERVICE_UNAVAILABLE => "unavailable",
+        StatusCode::INTERNAL_SERVER_ERROR => "internal",
+        _ => "message",
+    }
 }
 
 impl Refusal {
@@ -46,14 +70,14 @@ impl Refusal {
     pub(crate) fn new(status: StatusCode, code: i64, message: impl Into<Cow<'static, str>>) -> Self {
         let message = message.into();
         let body = json!({"jsonrpc": "2.0", "id": null, "error": {"code": code, "message": message}});
-        Self(Box::new(Content { status, body, header: None }))
+        Self(Box::new(Content { status, body, header: None, reason: reason(status) }))
     }
 
     /// An OAuth error (RFC 6750 section 3.1).
     pub(crate) fn oauth(status: StatusCode, error: &str, description: &str, challenge: &str) -> Self {
         let body = json!({"error": error, "error_description": description});
         let header = HeaderValue::from_str(challenge).ok().map(|value| (WWW_AUTHENTICATE, value));
-        Self(Box::new(Content { status, body, header }))
+        Self(Box::new(Content { status, body, header, reason: reason(status) }))
     }
 
     /// The error belongs to this request.
@@ -77,9 +101,15 @@ impl Refusal {
         self
     }
 
+    /// Counted under this word.
+    fn because(mut self, reason: &'static str) -> Self {
+        self.0.reason = reason;
+        self
+    }
+
     /// 404 for a session that is unknown here or belongs to somebody else: the same bytes for both.
     pub(crate) fn unknown_session() -> Self {
-        Self::new(StatusCode::NOT_FOUND, code::INVALID_REQUEST, "Session not found")
+        Self::new(StatusCode::NOT_FOUND, code::INVALID_REQUEST, "Session not found").because("session")
     }
 
     /// 404 for a session that this caller had and that has ended.
@@ -89,6 +119,7 @@ impl Refusal {
             code::INVALID_REQUEST,
             "Session not found: it was terminated or expired; send initialize for a new one",
         )
+        .because("session")
     }
 
     /// 400: no session id, and the message is no `initialize`.
@@ -98,6 +129,7 @@ impl Refusal {
             code::INVALID_REQUEST,
             "Missing session id: send initialize first, then its Mcp-Session-Id header with every request",
         )
+        .because("session")
     }
 
     /// 404 for any path that is not served.
@@ -136,6 +168,7 @@ impl Refusal {
             code::INVALID_REQUEST,
             "Invalid Origin header: add the origin to PIPEFY_MCP_ALLOWED_ORIGINS",
         )
+        .because("origin")
     }
 
     /// 406.
@@ -150,6 +183,7 @@ impl Refusal {
     /// 400 when the content type is something else altogether, 415 when it only begins like JSON's.
     pub(crate) fn content_type(status: StatusCode) -> Self {
         Self::new(status, code::INVALID_REQUEST, "Invalid Content-Type header: it must be application/json")
+            .because("content_type")
     }
 
     /// 400: not JSON.
@@ -181,9 +215,23 @@ impl Refusal {
         .for_request(id)
     }
 
+    /// 408: the body did not come in time.
+    pub(crate) fn slow_body() -> Self {
+        Self::new(
+            StatusCode::REQUEST_TIMEOUT,
+            code::INVALID_REQUEST,
+            "Request timeout: the body did not arrive in time; send it again",
+        )
+    }
+
     /// 429 or 503 with `Retry-After`.
     pub(crate) fn later(status: StatusCode, seconds: u32, message: &'static str) -> Self {
         Self::new(status, code::BUSY, message).header(RETRY_AFTER, HeaderValue::from(seconds))
+    }
+
+    /// 429: a limit on one caller, counted under this word.
+    pub(crate) fn too_many(seconds: u32, reason: &'static str, message: &'static str) -> Self {
+        Self::later(StatusCode::TOO_MANY_REQUESTS, seconds, message).because(reason)
     }
 
     /// 500.
@@ -193,13 +241,14 @@ impl Refusal {
 
     /// The response.
     pub(crate) fn into_response(self) -> Response<Body> {
-        let Content { status, body, header } = *self.0;
+        let Content { status, body, header, reason } = *self.0;
         let mut response = Response::new(Body::from(body.to_string()));
         *response.status_mut() = status;
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         if let Some((name, value)) = header {
             response.headers_mut().insert(name, value);
         }
+        response.extensions_mut().insert(Refused(reason));
         response
     }
 }

@@ -8,7 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
+use arc_swap::ArcSwap;
 use http::StatusCode;
+use pipefy::settings::{McpSettings, OperationsSettings};
 use rmcp::model::{ClientJsonRpcMessage, ProtocolVersion};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -17,15 +19,40 @@ use super::bearer::Owner;
 use super::channel::Routes;
 use super::refusal::Refusal;
 
-/// How many sessions there may be, and for how long.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Limits {
-    /// In all.
-    pub(crate) total: usize,
-    /// Of one authenticated caller.
-    pub(crate) per_owner: usize,
+/// What may be changed while the server runs: how many sessions there may be, for how long, and what one authenticated
+/// caller may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Most sessions in all.
+    pub total: usize,
+    /// Most sessions of one caller.
+    pub per_owner: usize,
     /// Silence after which a session ends.
-    pub(crate) idle: Duration,
+    pub idle: Duration,
+    /// Most tool calls of one caller at a time.
+    pub calls_per_owner: usize,
+    /// Most messages of one caller a minute; none for no limit.
+    pub messages_per_minute: Option<u32>,
+}
+
+impl Limits {
+    /// As configured.
+    pub fn new(mcp: &McpSettings, operations: &OperationsSettings) -> Self {
+        Self {
+            total: mcp.session_cap,
+            per_owner: operations.sessions_per_caller,
+            idle: mcp.session_idle,
+            calls_per_owner: operations.calls_per_caller,
+            messages_per_minute: operations.requests_per_minute,
+        }
+    }
+}
+
+impl Default for Limits {
+    /// As with nothing configured.
+    fn default() -> Self {
+        Self::new(&McpSettings::default(), &OperationsSettings::default())
+    }
 }
 
 /// One open session.
@@ -64,7 +91,7 @@ impl Session {
 /// All sessions of a server.
 #[derive(Debug)]
 pub(crate) struct Sessions {
-    limits: Limits,
+    limits: Arc<ArcSwap<Limits>>,
     start: Instant,
     open: Mutex<Open>,
 }
@@ -111,7 +138,7 @@ impl Drop for Slot {
 }
 
 impl Sessions {
-    pub(crate) fn new(limits: Limits) -> Arc<Self> {
+    pub(crate) fn new(limits: Arc<ArcSwap<Limits>>) -> Arc<Self> {
         Arc::new(Self { limits, start: Instant::now(), open: Mutex::default() })
     }
 
@@ -146,11 +173,12 @@ impl Sessions {
     /// # Errors
     /// 429 when all sessions of the owner are in use, 503 when the server is full.
     pub(crate) fn reserve(self: &Arc<Self>, owner: Owner) -> Result<Slot, Refusal> {
+        let limits = self.limits.load();
         let mut open = self.lock();
         let limit = match owner {
             // Everybody on this machine is one owner: the only limit is the server's.
-            Owner::Local => self.limits.total,
-            Owner::Caller(_) => self.limits.per_owner.min(self.limits.total),
+            Owner::Local => limits.total,
+            Owner::Caller(_) => limits.per_owner.min(limits.total),
         };
         let mut evicted = None;
         if open.per_owner.get(&owner).copied().unwrap_or(0) >= limit {
@@ -162,14 +190,14 @@ impl Sessions {
                 .map(|(session, _)| session.id.clone());
             evicted = oldest.and_then(|id| open.remove(&id));
             if evicted.is_none() {
-                return Err(Refusal::later(
-                    StatusCode::TOO_MANY_REQUESTS,
+                return Err(Refusal::too_many(
                     60,
+                    "sessions",
                     "Too many sessions of this caller are in use; end one with DELETE",
                 ));
             }
         }
-        if open.total >= self.limits.total {
+        if open.total >= limits.total {
             return Err(Refusal::later(
                 StatusCode::SERVICE_UNAVAILABLE,
                 60,
@@ -201,7 +229,7 @@ impl Sessions {
     }
 
     fn end_idle(&self) {
-        let idle = u64::try_from(self.limits.idle.as_millis()).unwrap_or(u64::MAX);
+        let idle = u64::try_from(self.limits.load().idle.as_millis()).unwrap_or(u64::MAX);
         let now = self.now();
         let expired: Vec<_> = self
             .lock()
@@ -220,7 +248,7 @@ impl Sessions {
     /// Ends idle sessions from time to time, for as long as the sessions are needed.
     pub(crate) async fn watch(sessions: Weak<Self>) {
         loop {
-            let Some(pause) = sessions.upgrade().map(|sessions| sessions.limits.idle / 8) else { return };
+            let Some(pause) = sessions.upgrade().map(|sessions| sessions.limits.load().idle / 8) else { return };
             tokio::time::sleep(pause.clamp(Duration::from_millis(50), Duration::from_secs(30))).await;
             if let Some(sessions) = sessions.upgrade() {
                 sessions.end_idle();

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use futures_util::future::BoxFuture;
 use pipefy::settings::HostList;
 use pipefy_mcp::http::{
-    App, Authenticator, HttpLines, HttpOptions, Inbound, ProtectedResource, Rejection, ServeError, Served, bind,
+    App, Authenticator, HttpLines, HttpOptions, Inbound, Limits, ProtectedResource, Rejection, Served, bind,
 };
 use pipefy_mcp::identity::Principal;
 use serde_json::{Value, json};
@@ -27,15 +27,17 @@ pub fn options() -> HttpOptions {
         hosts: HostList::derive("127.0.0.1", None, &[], None),
         stateless: false,
         json_response: false,
-        session_idle: Duration::from_secs(1800),
-        session_cap: 10_000,
-        sessions_per_caller: 500,
+        limits: Limits::default(),
         session_key: None,
-        trusted_proxies: vec!["127.0.0.1".parse().unwrap()],
+        trusted_proxies: Default::default(),
+        header_timeout: LIMIT,
+        body_timeout: LIMIT,
         drain: Duration::from_secs(5),
         disconnect_grace: Duration::from_secs(10),
         fast_path: true,
         lines: HttpLines(Arc::new(|_| {})),
+        metrics: None,
+        metrics_address: None,
     }
 }
 
@@ -45,7 +47,8 @@ pub struct Server {
     pub app: App,
     pub lines: Arc<Mutex<Vec<Value>>>,
     pub stop: CancellationToken,
-    pub ended: tokio::task::JoinHandle<Result<(), ServeError>>,
+    pub ended: tokio::task::JoinHandle<()>,
+    pub metrics: Option<String>,
 }
 
 impl Drop for Server {
@@ -62,10 +65,11 @@ impl Server {
         let serving = bind(served, inbound, &options).await.unwrap();
         let address = serving.url().strip_prefix("http://").unwrap().strip_suffix("/mcp").unwrap().parse().unwrap();
         let app = serving.app().clone();
+        let metrics = serving.metrics_url();
         let stop = CancellationToken::new();
         let stopped = stop.clone();
         let ended = tokio::spawn(serving.run(async move { stopped.cancelled().await }));
-        Self { address, app, lines, stop, ended }
+        Self { address, app, lines, stop, ended, metrics }
     }
 
     pub async fn raw(&self, request: &[u8]) -> Answer {

@@ -22,6 +22,7 @@ mod host_list;
 mod layers;
 mod loader;
 mod near_miss;
+mod operations;
 mod page;
 mod parse;
 mod registry;
@@ -35,6 +36,7 @@ pub use groups::{
 pub use host_list::{HostList, is_loopback};
 pub use layers::Overrides;
 pub use loader::{Found, Report};
+pub use operations::{AuditSink, OperationsSettings, TrustedProxies};
 pub use page::settings_page;
 pub use registry::*;
 
@@ -65,6 +67,8 @@ pub struct ServerSettings {
     pub policy: PolicySettings,
     /// The server itself.
     pub mcp: McpSettings,
+    /// Limits, logs and the store of a server that many people use.
+    pub operations: OperationsSettings,
     /// Validation of inbound bearers.
     pub jwt: JwtValidationSettings,
     /// The server's OAuth resource identity.
@@ -114,6 +118,7 @@ pub fn load_server(environment: &Environment, overrides: &Overrides) -> Result<S
     let auth = AuthSettings::load(&mut from, &shared);
     let policy = PolicySettings::load(&mut from);
     let mcp = McpSettings::load(&mut from);
+    let operations = OperationsSettings::load(&mut from, &mcp);
     let jwt = JwtValidationSettings::load(&mut from);
     let resource_server = ResourceServerSettings::load(&mut from, &shared);
     let exchange = ExchangeSettings::load(&mut from, &shared);
@@ -126,7 +131,7 @@ pub fn load_server(environment: &Environment, overrides: &Overrides) -> Result<S
                 .to_owned(),
         );
     }
-    Ok(ServerSettings { pipefy, auth, policy, mcp, jwt, resource_server, exchange, ipaas, report })
+    Ok(ServerSettings { pipefy, auth, policy, mcp, operations, jwt, resource_server, exchange, ipaas, report })
 }
 
 #[cfg(test)]

@@ -406,6 +406,101 @@ variables! {
         doc: "Seals session ids; the same on every replica. Unset: random per process.",
         secret: true,
     }
+    SESSIONS_PER_CALLER {
+        key: "sessions_per_caller",
+        group: Group::Mcp,
+        env: &["PIPEFY_MCP_SESSIONS_PER_CALLER"],
+        kind: Kind::Integer,
+        default: Some("500"),
+        rule: "1 to 1000000",
+        doc: "Most sessions one caller has open in one process; a further one ends the longest unused.",
+    }
+    CALLS_PER_CALLER {
+        key: "calls_per_caller",
+        group: Group::Mcp,
+        env: &["PIPEFY_MCP_CALLS_PER_CALLER"],
+        kind: Kind::Integer,
+        default: Some("64"),
+        rule: "1 to 256",
+        doc: "Most tool calls of one caller that run at a time in one process (`remote`); more get 429.",
+    }
+    REQUESTS_PER_MINUTE {
+        key: "requests_per_minute",
+        group: Group::Mcp,
+        env: &["PIPEFY_MCP_REQUESTS_PER_MINUTE"],
+        kind: Kind::Integer,
+        default: Some("6000"),
+        rule: "0 to 1000000; 0 turns it off",
+        doc: "Messages one caller may send a minute (`remote`); a sixth of them at once. More get 429.",
+    }
+    METRICS_ADDRESS {
+        key: "metrics_address",
+        group: Group::Mcp,
+        env: &["PIPEFY_MCP_METRICS_ADDRESS"],
+        rule: "IP address and port, as 127.0.0.1:9090",
+        doc: "Serve `/metrics` (Prometheus), `/healthz` and `/readyz` here (http). Unset: no metrics.",
+    }
+    AUDIT_LOG {
+        key: "audit_log",
+        group: Group::Mcp,
+        env: &["PIPEFY_MCP_AUDIT_LOG"],
+        rule: "a file path, or `stderr`",
+        doc: "Append one JSON line per tool call: who, what, which ids, how it ended; no values. Unset: none.",
+    }
+    AUDIT_REQUIRED {
+        key: "audit_required",
+        group: Group::Mcp,
+        env: &["PIPEFY_MCP_AUDIT_REQUIRED"],
+        kind: Kind::Switch,
+        default: Some("false"),
+        rule: "switch; needs `audit_log`",
+        doc: "Refuse every write that cannot be put down in the audit log first.",
+        guarded: true,
+    }
+    DRAIN_SECONDS {
+        key: "drain_seconds",
+        group: Group::Mcp,
+        env: &["PIPEFY_MCP_DRAIN_SECONDS"],
+        kind: Kind::Integer,
+        default: Some("10"),
+        rule: "0 to 3600",
+        doc: "How long a stop waits for running calls before it cancels them (http).",
+    }
+    HEADER_TIMEOUT_SECONDS {
+        key: "header_timeout_seconds",
+        group: Group::Mcp,
+        env: &["PIPEFY_MCP_HEADER_TIMEOUT_SECONDS"],
+        kind: Kind::Integer,
+        default: Some("75"),
+        rule: "1 to 3600",
+        doc: "A connection that sends no complete request head for this long is closed (http). Keep it above the idle time of a proxy in front.",
+    }
+    BODY_TIMEOUT_SECONDS {
+        key: "body_timeout_seconds",
+        group: Group::Mcp,
+        env: &["PIPEFY_MCP_BODY_TIMEOUT_SECONDS"],
+        kind: Kind::Integer,
+        default: Some("30"),
+        rule: "1 to 3600",
+        doc: "A request whose body takes longer gets 408 (http).",
+    }
+    FORWARDED_ALLOW_IPS {
+        key: "forwarded_allow_ips",
+        group: Group::Mcp,
+        env: &["FORWARDED_ALLOW_IPS"],
+        kind: Kind::List,
+        default: Some("127.0.0.1"),
+        rule: "addresses, networks as 10.0.0.0/8, or `*`",
+        doc: "Peers whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed (http). `*`: anybody's, for a server that only a proxy can reach.",
+    }
+    SESSION_STORE_URL {
+        key: "session_store_url",
+        group: Group::Mcp,
+        env: &["PIPEFY_MCP_SESSION_STORE_URL"],
+        rule: "redis://[user:password@]host[:port][/db]; needs `session_key`",
+        doc: "Redis or Valkey that replicas share: sessions go on when a replica ends, and `requests_per_minute` counts over all of them.",
+        secret: true,
+    }
 
     JWT_ISSUER_URL {
         key: "issuer_url",
@@ -600,7 +695,9 @@ mod tests {
             assert!(variable.doc.ends_with('.'), "{}", variable.key);
             assert!(!variable.env.is_empty(), "{}", variable.key);
             for name in variable.env.iter().chain(variable.deprecated) {
-                assert!(name.starts_with("PIPEFY_"), "{name}: only prefixed names are read");
+                // The one name that is shared with other servers of its kind, as in the reference.
+                let shared = *name == "FORWARDED_ALLOW_IPS";
+                assert!(name.starts_with("PIPEFY_") || shared, "{name}: only prefixed names are read");
                 let key = names.entry(*name).or_insert(variable.key);
                 assert_eq!(*key, variable.key, "{name}");
             }

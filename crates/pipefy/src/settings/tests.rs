@@ -522,7 +522,8 @@ fn no_secret_is_shown_anywhere() {
         "PIPEFY_IPAAS_OAUTH_CLIENT_SECRET",
         "PIPEFY_EXCHANGE_CLIENT_SECRET",
     ];
-    let lines: Vec<String> = names.iter().map(|name| format!("{name}={canary}")).collect();
+    let mut lines: Vec<String> = names.iter().map(|name| format!("{name}={canary}")).collect();
+    lines.push(format!("PIPEFY_MCP_SESSION_STORE_URL=redis://user:{canary}@store"));
     let lines: Vec<&str> = lines.iter().map(String::as_str).chain(["PIPEFY_EXCHANGE_CLIENT_ID=mcp"]).collect();
     let environment = env(&lines).with_dotenv(format!("PIPEFY_TOKEN={canary}"));
     let overrides = Overrides::new().with(&STATIC_TOKEN, "--token", canary);
@@ -530,7 +531,7 @@ fn no_secret_is_shown_anywhere() {
     let shown = format!("{all:?} {environment:?} {overrides:?}");
     assert!(!shown.contains("canary"), "{shown}");
     let shown = all.report.found.iter().filter(|found| found.variable.secret);
-    assert!(shown.clone().count() >= names.len());
+    assert!(shown.clone().count() >= lines.len());
     assert!(shown.into_iter().all(|found| found.shown.as_deref() == Some("***")));
 
     // Also not when it is refused, whatever the type of the setting it was put into.

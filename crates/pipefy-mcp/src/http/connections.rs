@@ -1,0 +1,110 @@
+//! Accepts connections and serves them, within limits of time: a connection that sends nothing, or its request head slowly,
+//! is closed. The library's own server has no such limits.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::ConnectInfo;
+use http::Request;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use tokio::net::{TcpListener, TcpStream};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tower::Service as _;
+
+/// A peer on HTTP/2 that has gone without a word is noticed within twice this time.
+const KEEP_ALIVE: Duration = Duration::from_secs(20);
+
+/// After an accept that failed for want of resources.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(500);
+
+/// How connections are served.
+#[derive(Clone, Debug)]
+pub(super) struct Connections {
+    /// Longest wait for a request head.
+    pub(super) header_timeout: Duration,
+    /// Stops accepting; each connection ends with the answers it owes.
+    pub(super) drain: CancellationToken,
+    /// Cuts every connection.
+    pub(super) cut: CancellationToken,
+}
+
+impl Connections {
+    /// Serves until drained and every connection has ended.
+    pub(super) async fn serve(&self, listener: TcpListener, router: Router) {
+        let tasks = TaskTracker::new();
+        loop {
+            let accepted = tokio::select! {
+                biased;
+                () = self.drain.cancelled() => break,
+                accepted = listener.accept() => accepted,
+            };
+            match accepted {
+                Ok((stream, peer)) => {
+                    tasks.spawn(self.clone().connection(stream, peer, router.clone()));
+                }
+                Err(error) if is_of_one_connection(&error) => {}
+                Err(error) => {
+                    tracing::error!(%error, "no connection can be accepted now");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+        drop(listener);
+        tasks.close();
+        tasks.wait().await;
+    }
+
+    async fn connection(self, stream: TcpStream, peer: SocketAddr, router: Router) {
+        // An answer of several small writes must not wait for the client's acknowledgements.
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!(%error, "TCP_NODELAY could not be set");
+        }
+        let asked = Arc::new(AtomicBool::new(false));
+        let seen = asked.clone();
+        let service = service_fn(move |request: Request<Incoming>| {
+            seen.store(true, Ordering::Relaxed);
+            let mut request = request.map(Body::new);
+            request.extensions_mut().insert(ConnectInfo(peer));
+            router.clone().call(request)
+        });
+        let mut builder = Builder::new(TokioExecutor::new());
+        builder.http1().timer(TokioTimer::new()).header_read_timeout(self.header_timeout);
+        builder.http2().timer(TokioTimer::new()).keep_alive_interval(KEEP_ALIVE).keep_alive_timeout(KEEP_ALIVE);
+        let mut connection = std::pin::pin!(builder.serve_connection(TokioIo::new(stream), service));
+        // Which protocol it speaks is found out without a limit of time, so the first request has this one.
+        let mut first = std::pin::pin!(tokio::time::sleep(self.header_timeout));
+        let (mut waiting, mut draining) = (true, false);
+        loop {
+            tokio::select! {
+                // Broken connections are the peers' business; what was asked on them has its own line.
+                _ended = connection.as_mut() => return,
+                () = self.cut.cancelled() => return,
+                () = self.drain.cancelled(), if !draining => {
+                    draining = true;
+                    connection.as_mut().graceful_shutdown();
+                }
+                () = first.as_mut(), if waiting => {
+                    waiting = false;
+                    if !asked.load(Ordering::Relaxed) {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The peer was gone before it was accepted.
+fn is_of_one_connection(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
+    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
+}
