@@ -55,7 +55,7 @@ pub enum DiscoveryError {
         url: String,
     },
     /// The document lacks what a login needs.
-    #[error("the OIDC discovery document at {url} is missing required fields: {}", fields.join(", "))]
+    #[error("the OIDC discovery document at {url} is missing required fields: {}; check PIPEFY_AUTH_URL", fields.join(", "))]
     Missing {
         /// The discovery URL.
         url: String,
@@ -73,7 +73,7 @@ pub enum DiscoveryError {
         named: String,
     },
     /// An endpoint breaks the URL policy.
-    #[error("the OIDC discovery document has an invalid {field}: {reason}")]
+    #[error("the OIDC discovery document has an invalid {field}: {reason}; check PIPEFY_AUTH_URL, or tell whoever runs the auth server")]
     Endpoint {
         /// Which.
         field: &'static str,

@@ -33,7 +33,7 @@ pub enum AuthError {
     )]
     StoredSessionDisabled,
     /// The session could not be renewed.
-    #[error("The stored session could not be refreshed: {0}. Run `pipefy auth login`.")]
+    #[error("The stored session could not be refreshed: {}. {}", .0, .0.advice())]
     Refresh(RefreshError),
     /// The session was there and is gone.
     #[error("The stored session is gone. Run `pipefy auth login`.")]
@@ -45,12 +45,37 @@ pub enum AuthError {
         reason: String,
     },
     /// Nobody came back from the browser, or nobody entered the code, in time.
-    #[error("Login timed out: nothing arrived at {waiting_at} within {} s. Run `pipefy auth login` again.", limit.as_secs())]
+    #[error(
+        "Login timed out: the browser did not come back to {waiting_at} within {} s. Run `pipefy auth login` again; where the \
+         browser is on another machine, with --device.",
+        limit.as_secs()
+    )]
     LoginTimeout {
         /// Where the answer was awaited.
         waiting_at: String,
         /// For how long.
         limit: Duration,
+    },
+    /// Nobody entered the code of a device login while it was good.
+    #[error(
+        "Login timed out: the code was not entered at {uri} within {} s. Run `pipefy auth login --device` again for a new one.",
+        limit.as_secs()
+    )]
+    CodeExpired {
+        /// Where the code was to be entered.
+        uri: String,
+        /// For how long it was good.
+        limit: Duration,
+    },
+    /// The session of a login would have no place; nobody was asked to sign in.
+    #[error(
+        "Nobody was asked to sign in, because the session could not be stored in your keychain ({backend}): {cause}"
+    )]
+    NoPlace {
+        /// Name of the store.
+        backend: String,
+        /// Why.
+        cause: StoreError,
     },
     /// Signing in worked, keeping the session did not.
     #[error("Login succeeded, but the session could not be stored in your keychain ({backend}): {cause}")]
@@ -76,6 +101,8 @@ impl AuthError {
             | AuthError::SessionGone => 2,
             AuthError::Login { .. }
             | AuthError::LoginTimeout { .. }
+            | AuthError::CodeExpired { .. }
+            | AuthError::NoPlace { .. }
             | AuthError::NotStored { .. }
             | AuthError::Keychain(_) => 1,
         }
@@ -101,8 +128,16 @@ impl RefreshError {
         RefreshError { message: message.into(), error_code: None }
     }
 
-    /// Whether signing in again is the only way on. Everything else may pass.
+    /// Whether signing in again is the only way on. Everything else may pass: no answer, a failing server.
     pub fn is_final(&self) -> bool {
-        self.error_code.is_some()
+        self.error_code.as_deref().is_some_and(|code| !matches!(code, "server_error" | "temporarily_unavailable"))
+    }
+
+    /// What to do about it, as a sentence.
+    pub fn advice(&self) -> &'static str {
+        match self.is_final() {
+            true => "Run `pipefy auth login`.",
+            false => "Try again; if it stays, run `pipefy auth login`.",
+        }
     }
 }

@@ -43,9 +43,9 @@ pub(crate) async fn verify(
     nonce: Option<&str>,
     token: &str,
 ) -> Result<(), String> {
-    let header = decode_header(token).map_err(|_| "the ID token is not a JWT".to_owned())?;
+    let header = decode_header(token).map_err(|_| "the ID token is not a JWT; check PIPEFY_AUTH_URL".to_owned())?;
     if !ALGORITHMS.contains(&header.alg) {
-        return Err(format!("the ID token is signed with {:?}, which is not accepted", header.alg));
+        return Err(format!("the ID token is signed with {:?}, which is not accepted; check PIPEFY_AUTH_URL", header.alg));
     }
     let keys = keys(http, issuer).await?;
     let mut validation = Validation::new(header.alg);
@@ -55,7 +55,7 @@ pub(crate) async fn verify(
     validation.set_issuer(&[&issuer.issuer]);
     validation.set_required_spec_claims(&["exp", "iss", "aud"]);
     let fits = |kid: Option<&String>| header.kid.is_none() || kid == header.kid.as_ref();
-    let mut reason = "its signing key is not among the issuer's keys".to_owned();
+    let mut reason = "its signing key is not among the issuer's keys; try again".to_owned();
     for key in keys.keys.iter().filter(|key| fits(key.common.key_id.as_ref())) {
         let Ok(key) = DecodingKey::from_jwk(key) else { continue };
         match decode::<Claims>(token, &key, &validation) {
@@ -68,14 +68,14 @@ pub(crate) async fn verify(
 
 fn check(claims: &Claims, client_id: &str, nonce: Option<&str>) -> Result<(), String> {
     if nonce.is_some() && claims.nonce.as_deref() != nonce {
-        return Err("the ID token was refused: its nonce is not the one that was sent".to_owned());
+        return Err("the ID token was refused: its nonce is not the one that was sent; run `pipefy auth login` again".to_owned());
     }
     let several = claims.aud.as_array().is_some_and(|list| list.len() > 1);
     match &claims.azp {
         Some(azp) if azp.as_str() != Some(client_id) => {
-            Err("the ID token was refused: it was issued to another client".to_owned())
+            Err("the ID token was refused: it was issued to another client; check PIPEFY_AUTH_CLIENT_ID".to_owned())
         }
-        None if several => Err("the ID token was refused: it does not say which client it was issued to".to_owned()),
+        None if several => Err("the ID token was refused: it does not say which client it was issued to; check PIPEFY_AUTH_CLIENT_ID".to_owned()),
         _ => Ok(()),
     }
 }
@@ -88,15 +88,15 @@ fn explain(kind: &jsonwebtoken::errors::ErrorKind) -> String {
         }
         ErrorKind::InvalidAudience => "it is meant for another client; check PIPEFY_AUTH_CLIENT_ID".to_owned(),
         ErrorKind::InvalidIssuer => "it names another issuer; check PIPEFY_AUTH_URL".to_owned(),
-        ErrorKind::MissingRequiredClaim(claim) => format!("it lacks {claim}"),
-        ErrorKind::InvalidSignature => "its signature is wrong".to_owned(),
-        _ => "it cannot be verified".to_owned(),
+        ErrorKind::MissingRequiredClaim(claim) => format!("it lacks {claim}; check PIPEFY_AUTH_URL"),
+        ErrorKind::InvalidSignature => "its signature is wrong; check PIPEFY_AUTH_URL".to_owned(),
+        _ => "it cannot be verified; check PIPEFY_AUTH_URL".to_owned(),
     }
 }
 
 async fn keys(http: &AuthHttp, issuer: &Issuer) -> Result<JwkSet, String> {
     let Some(uri) = &issuer.jwks_uri else {
-        return Err("the issuer sent an ID token but publishes no keys (jwks_uri) to verify it".to_owned());
+        return Err("the issuer sent an ID token but publishes no keys (jwks_uri) to verify it; check PIPEFY_AUTH_URL".to_owned());
     };
     let unreachable =
         |cause: &dyn std::fmt::Display| format!("the issuer's keys could not be fetched ({cause}); try again");

@@ -17,7 +17,7 @@ pub(crate) struct RefreshLock(#[allow(dead_code)] File);
 pub(crate) enum LockError {
     #[error("the refresh lock {path} could not be acquired in {seconds} s; another pipefy process may be hung")]
     Busy { path: PathBuf, seconds: u64 },
-    #[error("the refresh lock {path} cannot be used ({kind})")]
+    #[error("the refresh lock {path} cannot be used ({kind}); see that its folder is there and can be written to")]
     Unusable { path: PathBuf, kind: std::io::ErrorKind },
 }
 

@@ -23,6 +23,9 @@ use crate::session::{StoredSession, now};
 
 const SCOPES: [&str; 4] = ["openid", "profile", "email", "offline_access"];
 
+/// The least time between two polls, whatever interval an issuer gives.
+const SHORTEST_POLL: Duration = Duration::from_millis(200);
+
 /// How long a browser login waits by default.
 pub const CALLBACK_LIMIT: Duration = Duration::from_secs(180);
 
@@ -103,7 +106,7 @@ impl BrowserLogin {
             None => return Err(AuthError::LoginTimeout { waiting_at, limit }),
             Some(Callback::Refused { error, description }) => {
                 let description = description.map(|text| format!(": {}", clean(&text))).unwrap_or_default();
-                return Err(AuthError::login(format!("{}{description}", clean(&error))));
+                return Err(AuthError::login(format!("{}{description}. {}", clean(&error), next_step(&error))));
             }
             Some(Callback::NoCode) => return Err(AuthError::login("the auth server returned no code; try again")),
             Some(Callback::Code(code)) => code,
@@ -207,9 +210,9 @@ impl DeviceLogin {
         let carrier = Carrier { http: &self.http, expect: Expect::Tokens };
         let asked = now();
         let limit = self.expires_in();
-        let expired = || AuthError::LoginTimeout { waiting_at: self.verification_uri().to_owned(), limit };
-        let polling =
-            self.client.exchange_device_access_token(&self.details).request_async(&carrier, tokio::time::sleep, None);
+        let expired = || AuthError::CodeExpired { uri: self.verification_uri().to_owned(), limit };
+        let pause = |interval: Duration| tokio::time::sleep(interval.max(SHORTEST_POLL));
+        let polling = self.client.exchange_device_access_token(&self.details).request_async(&carrier, pause, None);
         // The library watches the wall clock, which may be set back.
         let answer = match tokio::time::timeout(limit, polling).await {
             Err(_) => return Err(expired()),
@@ -217,8 +220,8 @@ impl DeviceLogin {
         };
         match answer {
             Err(GrantError::OAuth { code, .. }) if code == "expired_token" => Err(expired()),
-            Err(GrantError::OAuth { code, .. }) if code == "access_denied" => {
-                Err(AuthError::login("the request was denied in the browser"))
+            Err(GrantError::OAuth { ref code, .. }) if code == "access_denied" => {
+                Err(AuthError::login(format!("access_denied: the request was denied in the browser. {}", next_step(code))))
             }
             Err(error) => Err(failed(&error)),
             Ok(answer) => {
@@ -268,11 +271,24 @@ async fn complete(
 fn failed(error: &GrantError) -> AuthError {
     AuthError::login(match error {
         GrantError::Network(cause) => {
-            format!("the token endpoint is unreachable ({cause}); check the network and try again")
+            format!("the auth server did not answer ({cause}); check the network and try again")
         }
-        GrantError::OAuth { .. } => format!("Token exchange failed: {error}"),
-        GrantError::Status(_) | GrantError::Invalid(_) => error.to_string(),
+        GrantError::OAuth { code, .. } => format!("Token exchange failed: {error}. {}", next_step(code)),
+        GrantError::Status(500..) => format!("{error}. The auth server has a problem; try again later."),
+        GrantError::Status(_) => format!("{error}. Check PIPEFY_AUTH_URL and PIPEFY_AUTH_CLIENT_ID."),
+        GrantError::Invalid(_) => format!("{error}. Check PIPEFY_AUTH_URL."),
     })
+}
+
+/// What to do about an OAuth error (RFC 6749 sections 4.1.2.1 and 5.2), as a sentence.
+fn next_step(code: &str) -> &'static str {
+    match code {
+        "access_denied" => "Run `pipefy auth login` again, or ask your administrator whether you may sign in.",
+        "invalid_client" | "unauthorized_client" => "Check PIPEFY_AUTH_CLIENT_ID.",
+        "invalid_scope" => "The auth server does not let this client ask for offline_access; check PIPEFY_AUTH_CLIENT_ID.",
+        "server_error" | "temporarily_unavailable" => "The auth server has a problem; try again later.",
+        _ => "Run `pipefy auth login` again.",
+    }
 }
 
 fn check_shown(uri: &str, policy: UrlPolicy) -> Result<(), AuthError> {

@@ -108,6 +108,11 @@ impl SessionKeeper {
         }
     }
 
+    /// Ends a session at the issuer that could not be stored, so that nobody holds what nobody can end.
+    pub async fn discard(&self, session: &StoredSession) -> Revocation {
+        self.revoke(session).await
+    }
+
     /// Ends the session at the issuer the way Pipefy's does (a POST to its end-session endpoint), and by token
     /// revocation (RFC 7009) where that is advertised, which then decides: its answer is about the token.
     async fn revoke(&self, session: &StoredSession) -> Revocation {

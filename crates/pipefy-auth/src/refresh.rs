@@ -116,10 +116,13 @@ impl SessionKeeper {
         if usable(&session, rejected) {
             return Ok(Some(session));
         }
-        let renewed = self.renew(&session).await?;
-        self.keychain.store(&renewed).await.map_err(|error| {
+        let unstorable = |error: StoreError| {
             RefreshError::new(format!("the renewed session could not be stored ({}): {error}", self.keychain.name()))
-        })?;
+        };
+        // A grant uses the refresh token up, so the place for the next one comes first.
+        self.keychain.check().await.map_err(unstorable)?;
+        let renewed = self.renew(&session).await?;
+        self.keychain.store(&renewed).await.map_err(unstorable)?;
         Ok(Some(renewed))
     }
 
@@ -146,7 +149,11 @@ impl SessionKeeper {
     async fn renew(&self, session: &StoredSession) -> Result<StoredSession, RefreshError> {
         let issuer = Issuer::discover(&self.http, &self.issuer, self.policy)
             .await
-            .map_err(|error| RefreshError::new(format!("OIDC discovery failed: {error}")))?;
+            .map_err(|error| {
+                let text = error.to_string();
+                let said = if text.starts_with("OIDC discovery failed") { "" } else { "OIDC discovery failed: " };
+                RefreshError::new(format!("{said}{text}"))
+            })?;
         let client = grant::client(&self.client_id, &issuer.token_endpoint).map_err(|error| refused(&error))?;
         let token = RefreshToken::new(session.tokens.refresh_token.expose_secret().to_owned());
         let carrier = Carrier { http: &self.http, expect: Expect::Tokens };
@@ -229,11 +236,9 @@ impl BearerSource for SessionSource {
                 Err(error) if error.is_final() => {
                     Err(CredentialError::Refused { message: AuthError::Refresh(error).to_string() })
                 }
-                Err(error) => Err(CredentialError::Unavailable {
-                    message: format!(
-                        "The stored session could not be refreshed: {error}. Try again; if it stays, run `pipefy auth login`."
-                    ),
-                }),
+                Err(error) => {
+                    Err(CredentialError::Unavailable { message: AuthError::Refresh(error).to_string() })
+                }
             }
         })
     }
@@ -244,7 +249,7 @@ impl BearerSource for SessionSource {
             match self.get(Some(rejected)).await {
                 Ok(bearer) => Ok(bearer.filter(|bearer| bearer != rejected)),
                 Err(error) => {
-                    tracing::warn!("the stored session could not be refreshed after a 401: {error}");
+                    tracing::info!("the stored session could not be refreshed after a 401: {error}");
                     Ok(None)
                 }
             }

@@ -114,7 +114,7 @@ async fn a_person_who_refuses_in_the_browser_or_on_a_device() {
     let (url, browser) = (login.authorization_url().to_owned(), rig.browser.clone());
     let person = tokio::spawn(async move { answer(&browser, &url, ("deny", "yes")).await });
     let error = login.finish(Duration::from_secs(30)).await.unwrap_err();
-    assert_eq!(error.to_string(), "Login failed: access_denied: The person refused");
+    assert!(error.to_string().starts_with("Login failed: access_denied: The person refused. Run "), "{error}");
     assert_eq!(person.await.unwrap().0, 400);
 
     let login = DeviceLogin::start(&rig.settings(), AuthHttp::new()).await.unwrap();

@@ -403,7 +403,7 @@ async fn refresh_failures_carry_their_code_and_keep_the_session() {
     home.sign_in(400).await;
     issuer.plan(|plan| plan.discovery_status = 500);
     let error = home.keeper().fresh(None).await.unwrap_err();
-    assert!(error.message.starts_with("OIDC discovery failed: "), "{error}");
+    assert!(error.message.starts_with("OIDC discovery failed with HTTP 500"), "{error}");
     let lock = std::fs::File::open(home.settings.config_dir.as_ref().unwrap().join("refresh.lock")).unwrap();
     lock.lock().unwrap();
     let error = home.keeper().with_lock_limit(Duration::from_millis(150)).fresh(None).await.unwrap_err();
@@ -573,6 +573,10 @@ struct Broken {
 impl SecretStore for Broken {
     fn name(&self) -> String {
         "Broken".to_owned()
+    }
+
+    fn check(&self, _: &str) -> Result<(), StoreError> {
+        Err(StoreError::Failed("refused (-25244)".to_owned()))
     }
 
     fn get(&self, _: &str) -> Result<Option<SecretString>, StoreError> {

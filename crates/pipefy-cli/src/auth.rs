@@ -7,7 +7,7 @@ use pipefy::settings::AuthSettings;
 use pipefy::{Budget, PipefyEngine, Surface, organizations};
 use pipefy_auth::{
     AuthError, AuthHttp, AuthStatus, BrowserLogin, CALLBACK_LIMIT, DeviceLogin, Identity, Logout, Platform,
-    SessionKeeper, StoredSession, keychain_hint, status,
+    Revocation, SessionKeeper, StoredSession, keychain_hint, status,
 };
 use serde_json::{Map, Value};
 
@@ -35,6 +35,15 @@ pub(crate) fn login<'a>(start: &'a Start, args: Args) -> Work<'a> {
     Box::pin(async move {
         let loaded = settings(start)?;
         let keeper = SessionKeeper::open(&loaded.auth, AuthHttp::new())?;
+        let backend = keeper.keychain().name();
+        let unstorable = |error: AuthError| {
+            let hint = keychain_hint(&backend, Platform::current(), loaded.auth.config_dir.as_deref());
+            (error.exit_code(), format!("{error}\n{hint}"))
+        };
+        if let Err(cause) = keeper.keychain().check().await {
+            let (code, text) = unstorable(AuthError::NoPlace { backend: backend.clone(), cause });
+            return Err(Failure::Plain { code, text });
+        }
         let limit =
             args.get("callback_timeout").and_then(Value::as_f64).map_or(CALLBACK_LIMIT, Duration::from_secs_f64);
         let signing_in = async {
@@ -50,11 +59,11 @@ pub(crate) fn login<'a>(start: &'a Start, args: Args) -> Work<'a> {
                 return Err(Failure::Interrupted);
             }
         };
-        let backend = keeper.keychain().name();
         if let Err(cause) = keeper.keep(&session).await {
-            let hint = keychain_hint(&backend, Platform::current(), loaded.auth.config_dir.as_deref());
-            let error = AuthError::NotStored { backend, cause };
-            return Err(Failure::Plain { code: error.exit_code(), text: format!("{error}\n{hint}") });
+            let (code, text) = unstorable(AuthError::NotStored { backend: backend.clone(), cause });
+            let ended = keeper.discard(&session).await.warning();
+            let ended = ended.unwrap_or_else(|| "The session was ended at the auth server again.".to_owned());
+            return Err(Failure::Plain { code, text: format!("{text}\n{ended}") });
         }
         let mut shown =
             Shown::text(format!("Signed in to Pipefy ({}). The session is kept in {backend}.\n", session.issuer));
@@ -132,7 +141,7 @@ pub(crate) fn show<'a>(start: &'a Start, _: Args) -> Work<'a> {
         }
         if !json {
             if let Some(error) = status.session.as_ref().and_then(|session| session.error.as_ref()) {
-                start.terminal.err(&error.message);
+                start.terminal.err(&AuthError::Refresh(error.clone()).to_string());
             }
             if let Some(note) = &status.note {
                 start.terminal.err(note);
@@ -171,8 +180,12 @@ fn report(status: &AuthStatus, identity: Option<&Identity>, rejected: bool) -> S
         None if rejected => "unknown (the token was rejected)".to_owned(),
         None => "unknown".to_owned(),
     };
+    let usable = match session.is_some_and(|session| session.error.is_some()) {
+        true => ", but the session cannot be used",
+        false => "",
+    };
     let mut text =
-        format!("Signed in to Pipefy{issuer}\n  Identity:      {who}\n  Auth source:   {}\n", active.label());
+        format!("Signed in to Pipefy{issuer}{usable}\n  Identity:      {who}\n  Auth source:   {}\n", active.label());
     if let Some(session) = session {
         let refresh = if session.refresh_never_expires {
             "does not expire".to_owned()
@@ -216,9 +229,10 @@ pub(crate) fn logout<'a>(start: &'a Start, _: Args) -> Work<'a> {
         Ok(match outcome {
             Logout::NothingStored => Shown::text("Not signed in. Nothing to do.\n"),
             Logout::SignedOut { issuer, revocation } => {
-                let text = match issuer {
-                    Some(issuer) => format!("Signed out of Pipefy ({issuer}).\n"),
-                    None => "An unreadable entry was removed from the keychain.\n".to_owned(),
+                let text = match (issuer, &revocation) {
+                    (Some(issuer), Revocation::Revoked) => format!("Signed out of Pipefy ({issuer}).\n"),
+                    (Some(issuer), _) => format!("Signed out of Pipefy ({issuer}) on this machine only.\n"),
+                    (None, _) => "An unreadable entry was removed from the keychain.\n".to_owned(),
                 };
                 let shown = Shown::text(text);
                 match revocation.warning() {
@@ -238,7 +252,8 @@ pub(crate) fn logout<'a>(start: &'a Start, _: Args) -> Work<'a> {
                 ))
             }
             Logout::PresenceUnknown { cause } => nothing().note(format!(
-                "The keychain could not be read ({cause}); a credential may still be there. Nothing was deleted."
+                "The keychain could not be read ({cause}); a credential may still be there. Nothing was deleted. Set the keychain \
+                 right and try again; see docs/cli/auth.md."
             )),
         }
         .code(code))

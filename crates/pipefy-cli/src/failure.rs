@@ -4,6 +4,7 @@ use pipefy_auth::AuthError;
 use pipefy_tools::{Kind, ToolError};
 use serde_json::Value;
 
+use crate::command::Command;
 use crate::commands;
 
 /// Ended by Ctrl-C.
@@ -65,6 +66,15 @@ impl Failure {
         Self::Plain { text: text.into(), code: 1 }
     }
 
+    /// The exit code of a command: 2 where something has to be set right first, which in the portal group is also a missing
+    /// permission and a portal that is not there.
+    pub(crate) fn code_of(&self, command: &Command) -> u8 {
+        match self {
+            Self::Tool(error) if command.path.starts_with("portal ") && is_portal_refusal(error) => 2,
+            _ => self.code(),
+        }
+    }
+
     /// The exit code.
     pub(crate) fn code(&self) -> u8 {
         match self {
@@ -87,6 +97,17 @@ impl Failure {
             }
             other => Some(other.to_string()),
         }
+    }
+}
+
+/// Whether Pipefy said that the caller may not write portals, or answered null for one.
+fn is_portal_refusal(error: &ToolError) -> bool {
+    match error.source.as_deref() {
+        Some(source) => {
+            let code = source.graphql_errors().first().and_then(|error| error.code.as_deref());
+            code.is_some_and(|code| matches!(code, "PERMISSION_DENIED" | "FORBIDDEN" | "UNAUTHORIZED"))
+        }
+        None => error.kind == Kind::Api && error.code.as_deref() == Some("NOT_FOUND"),
     }
 }
 

@@ -13,6 +13,7 @@ mod credential;
 mod failure;
 mod flow;
 mod flows;
+mod log;
 mod output;
 mod parse;
 mod prompt;

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pipefy::settings::{
-    self, AuthSettings, Environment, IPAAS_CONNECTION_PREFIX, Overrides, PipefySettings, PolicySettings,
+    self, AuthSettings, Environment, IPAAS_CONNECTION_PREFIX, IpaasSettings, Overrides, PipefySettings, PolicySettings,
 };
 use pipefy::{Budget, Credential, PipefyEngine, Surface};
 use pipefy_auth::AuthError;
 use pipefy_sandbox::Attached;
-use pipefy_tools::{Local, Policy, Toolbox};
+use pipefy_tools::{IpaasGateway, Local, Policy, Toolbox};
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
@@ -20,7 +20,7 @@ use crate::failure::Failure;
 use crate::flow::{Approved, Flow};
 use crate::output::{Body, Shown, Terminal};
 use crate::parse::{self, Early, Given, Globals, Line};
-use crate::{completion, prompt, sandbox, show};
+use crate::{completion, log, prompt, sandbox, show};
 
 /// How long a call may take to notice Ctrl-C.
 const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -44,6 +44,7 @@ pub(crate) fn run(argv: &[OsString]) -> u8 {
             return 2;
         }
     };
+    log::start(&environment);
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -62,7 +63,7 @@ pub(crate) fn run(argv: &[OsString]) -> u8 {
                 (None, Some(text)) => terminal.err(&text),
                 (None, None) => {}
             }
-            failure.code()
+            failure.code_of(command)
         }
     };
     // A question nobody answered must not keep the program alive.
@@ -129,6 +130,7 @@ pub(crate) struct Loaded {
     pub(crate) pipefy: PipefySettings,
     pub(crate) auth: AuthSettings,
     pub(crate) policy: PolicySettings,
+    pub(crate) ipaas: IpaasSettings,
 }
 
 /// Who and what a session is for.
@@ -173,7 +175,7 @@ impl Start {
         for warning in &loaded.report.warnings {
             self.terminal.err(warning);
         }
-        Ok(Loaded { pipefy: loaded.pipefy, auth: loaded.auth, policy: loaded.policy })
+        Ok(Loaded { pipefy: loaded.pipefy, auth: loaded.auth, policy: loaded.policy, ipaas: loaded.ipaas })
     }
 
     /// Opens a session and works with it until done or Ctrl-C.
@@ -216,9 +218,14 @@ impl Start {
         };
         let engine = PipefyEngine::build(&target.settings, Surface::Cli, None)
             .map_err(|error| Failure::failed(error.to_string()))?;
+        let mut ipaas = loaded.ipaas.clone();
+        if let Some(attached) = attached {
+            // Nothing of the sandbox's goes to the real one.
+            attached.url().clone_into(&mut ipaas.url);
+        }
         let cancel = CancellationToken::new();
         let flow = Flow {
-            toolbox: self.toolbox(&target.settings),
+            toolbox: self.toolbox(&target.settings, &ipaas),
             session: engine.session(target.credential.clone()),
             policy: Policy { read_only: loaded.policy.read_only },
             budget: Budget::unlimited().with_cancel(cancel.clone()),
@@ -242,10 +249,12 @@ impl Start {
         }
     }
 
-    fn toolbox(&self, settings: &PipefySettings) -> Toolbox {
+    fn toolbox(&self, settings: &PipefySettings, ipaas: &IpaasSettings) -> Toolbox {
+        let home = self.environment.home().and_then(|home| home.to_str()).map(|home| ("HOME", home));
         let env = self
             .environment
             .variables_with_prefix(IPAAS_CONNECTION_PREFIX)
+            .chain(home)
             .map(|(name, value)| (name.to_owned(), Value::from(value)))
             .collect();
         Toolbox {
@@ -255,7 +264,7 @@ impl Start {
             base_url: settings.base_url().trim_end_matches('/').to_owned(),
             default_webhook_name: settings.default_webhook_name.clone(),
             allow_insecure_urls: settings.allow_insecure_urls,
-            ipaas: None,
+            ipaas: IpaasGateway::new(ipaas),
             local: Some(Local { env }),
             selections: Default::default(),
         }

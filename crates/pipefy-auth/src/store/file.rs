@@ -47,15 +47,8 @@ impl FileStore {
 
 /// Writes a file that only its owner may read, atomically: a temporary file beside it, then a rename.
 pub(super) fn write_private(path: &Path, content: &[u8]) -> std::io::Result<()> {
-    let dir = path.parent().unwrap_or(Path::new("."));
-    create_private_dir(dir)?;
-    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("store");
-    let temporary = dir.join(format!(".{name}.{}", std::process::id()));
-    let mut options = std::fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let written = options.open(&temporary).and_then(|mut file| {
+    let (temporary, opened) = create_beside(path)?;
+    let written = opened.and_then(|mut file| {
         file.write_all(content)?;
         file.sync_all()
     });
@@ -66,9 +59,39 @@ pub(super) fn write_private(path: &Path, content: &[u8]) -> std::io::Result<()> 
     done
 }
 
+/// Whether [`write_private`] could do its work. The folder is made where it is missing.
+fn can_write_beside(path: &Path) -> std::io::Result<()> {
+    let (temporary, opened) = create_beside(path)?;
+    opened?;
+    std::fs::remove_file(temporary)
+}
+
+/// A temporary file in the folder of `path`, empty and private.
+fn create_beside(path: &Path) -> std::io::Result<(PathBuf, std::io::Result<std::fs::File>)> {
+    let dir = path.parent().unwrap_or(Path::new("."));
+    create_private_dir(dir)?;
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("store");
+    let temporary = dir.join(format!(".{name}.{}", std::process::id()));
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let opened = options.open(&temporary);
+    Ok((temporary, opened))
+}
+
 impl SecretStore for FileStore {
     fn name(&self) -> String {
         "PlaintextKeyring".to_owned()
+    }
+
+    fn check(&self, _account: &str) -> Result<(), StoreError> {
+        match self.read() {
+            // The next write puts it aside.
+            Ok(_) | Err(StoreError::Damaged { .. }) => {}
+            Err(error) => return Err(error),
+        }
+        can_write_beside(&self.path).map_err(|error| self.failed("written", &error))
     }
 
     fn get(&self, account: &str) -> Result<Option<SecretString>, StoreError> {

@@ -37,6 +37,12 @@ pub trait SecretStore: Send + Sync {
         self.name()
     }
 
+    /// Whether an entry of `account` could be written now. Writes none.
+    ///
+    /// # Errors
+    /// [`StoreError`]: what a write would end in.
+    fn check(&self, account: &str) -> Result<(), StoreError>;
+
     /// The entry of `account`; nothing when there is none.
     ///
     /// # Errors
@@ -197,6 +203,16 @@ impl Keychain {
             Ok(None) => Presence::Absent,
             Err(error) => Presence::Unknown(error),
         }
+    }
+
+    /// Whether a session could be stored now. Asked before anything that cannot be undone is asked of the issuer: a
+    /// session that is granted and then lost stays open there.
+    ///
+    /// # Errors
+    /// [`StoreError`]: what storing would end in.
+    pub async fn check(&self) -> Result<(), StoreError> {
+        let keychain = self.clone();
+        off_thread(move || keychain.store.check(&keychain.account)).await
     }
 
     /// Stores a session.

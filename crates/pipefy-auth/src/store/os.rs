@@ -62,6 +62,14 @@ impl SecretStore for OsStore {
         self.older(account).map_or_else(|| self.name(), FileStore::name)
     }
 
+    /// Connects, and asks for the entry, which a locked store has to be opened for.
+    fn check(&self, account: &str) -> Result<(), StoreError> {
+        match self.older(account) {
+            Some(older) => older.check(account),
+            None => first(self.store()?, account).map(|_| ()),
+        }
+    }
+
     fn get(&self, account: &str) -> Result<Option<SecretString>, StoreError> {
         if let Some(older) = self.older(account) {
             return older.get(account);

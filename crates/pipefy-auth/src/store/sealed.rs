@@ -96,6 +96,10 @@ impl<S: SecretStore> SecretStore for Sealing<S> {
         self.inner.name_for(account)
     }
 
+    fn check(&self, account: &str) -> Result<(), StoreError> {
+        self.inner.check(account)
+    }
+
     fn get(&self, account: &str) -> Result<Option<SecretString>, StoreError> {
         let Some(entry) = self.inner.get(account)? else { return Ok(None) };
         match Key::from_entry(entry.expose_secret()) {
@@ -159,6 +163,10 @@ mod tests {
     impl SecretStore for Small {
         fn name(&self) -> String {
             "Small".to_owned()
+        }
+
+        fn check(&self, _: &str) -> Result<(), StoreError> {
+            Ok(())
         }
 
         fn get(&self, account: &str) -> Result<Option<SecretString>, StoreError> {

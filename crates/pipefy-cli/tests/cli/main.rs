@@ -6,5 +6,10 @@ mod completion;
 mod failures;
 mod lines;
 mod rig;
+/// The issuer with every fault a test may ask for.
+#[path = "../../../pipefy-auth/tests/support/mod.rs"]
+mod issuer;
 mod serving;
 mod shapes;
+mod sign_in;
+mod sign_in_failures;

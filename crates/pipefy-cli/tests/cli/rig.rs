@@ -13,9 +13,11 @@ pub(crate) struct Rig {
     pub(crate) home: TempDir,
     sandbox: Option<(Sandbox, Runtime)>,
     token: &'static str,
+    variables: Vec<(&'static str, String)>,
 }
 
 /// What a run left behind.
+#[derive(Clone)]
 pub(crate) struct Run {
     pub(crate) code: Option<i32>,
     pub(crate) stdout: String,
@@ -29,18 +31,31 @@ impl Rig {
         // Another thread serves while the test waits for the program.
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let sandbox = runtime.block_on(Sandbox::start(SandboxOptions::default())).unwrap();
-        Self { home: TempDir::new().unwrap(), sandbox: Some((sandbox, runtime)), token: DEFAULT_TOKEN }
+        let variables = vec![("PIPEFY_AUTH_URL", sandbox.issuer_url())];
+        Self { home: TempDir::new().unwrap(), sandbox: Some((sandbox, runtime)), token: DEFAULT_TOKEN, variables }
     }
 
     /// Without a sandbox and without any credential.
     pub(crate) fn bare() -> Self {
-        Self { home: TempDir::new().unwrap(), sandbox: None, token: "" }
+        Self { home: TempDir::new().unwrap(), sandbox: None, token: "", variables: Vec::new() }
     }
 
     /// As another person.
     pub(crate) fn with_token(mut self, token: &'static str) -> Self {
         self.token = token;
         self
+    }
+
+    /// With this variable for every run.
+    pub(crate) fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.variables.retain(|(known, _)| *known != name);
+        self.variables.push((name, value.into()));
+        self
+    }
+
+    /// Runs something beside the sandbox.
+    pub(crate) fn block_on<F: Future>(&self, work: F) -> F::Output {
+        self.sandbox.as_ref().unwrap().1.block_on(work)
     }
 
     pub(crate) fn url(&self) -> &str {
@@ -55,6 +70,7 @@ impl Rig {
         if !self.url().is_empty() {
             command.env("PIPEFY_BASE_URL", self.url()).env("PIPEFY_ALLOW_INSECURE_URLS", "true");
         }
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         if !self.token.is_empty() {
             command.env("PIPEFY_TOKEN", self.token);
         }
@@ -116,6 +132,8 @@ macro_rules! transcript {
         insta::with_settings!({ filters => vec![
             (r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:\d{2})", "[TIME]"),
             (r"127\.0\.0\.1:\d+", "[ADDRESS]"),
+            (r"Authorization URL: \S+", "Authorization URL: [URL]"),
+            (r"in \d+[dh] \d+[hm]", "in [TIME]"),
         ]}, { insta::assert_snapshot!($run.to_string(), @$expected) })
     };
 }

@@ -52,6 +52,8 @@ pub struct CliSettings {
     pub auth: AuthSettings,
     /// What calls may do.
     pub policy: PolicySettings,
+    /// The iPaaS gateway.
+    pub ipaas: IpaasSettings,
     /// Where the values came from, and warnings.
     pub report: Report,
 }
@@ -81,7 +83,7 @@ pub struct ServerSettings {
     pub report: Report,
 }
 
-const CLI_GROUPS: &[Group] = &[Group::Pipefy, Group::Auth, Group::Policy];
+const CLI_GROUPS: &[Group] = &[Group::Pipefy, Group::Auth, Group::Policy, Group::Ipaas];
 
 const SERVER_GROUPS: &[Group] = &[
     Group::Pipefy,
@@ -104,7 +106,8 @@ pub fn load_cli(environment: &Environment, overrides: &Overrides) -> Result<CliS
     let pipefy = PipefySettings::load(&mut from, &shared);
     let auth = AuthSettings::load(&mut from, &shared);
     let policy = PolicySettings::load(&mut from);
-    Ok(CliSettings { pipefy, auth, policy, report: from.finish(CLI_GROUPS)? })
+    let ipaas = IpaasSettings::load(&mut from, &shared);
+    Ok(CliSettings { pipefy, auth, policy, ipaas, report: from.finish(CLI_GROUPS)? })
 }
 
 /// Loads every group. No I/O.

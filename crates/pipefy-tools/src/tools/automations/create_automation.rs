@@ -42,6 +42,8 @@ fn yes() -> bool {
 pub(crate) struct Pipes {
     pipe: String,
     other: Option<String>,
+    trigger: String,
+    action: String,
 }
 
 impl Write for CreateAutomation {
@@ -79,15 +81,19 @@ impl Write for CreateAutomation {
         input.extend(extra);
         rules::preflight(call, &input).await?;
         let other = (action_repo != pipe).then(|| action_repo.to_owned());
-        Ok(Plan::new(Pipes { pipe: pipe.to_owned(), other }).then(automations::create_automation(input)))
+        let (trigger, action) = (self.trigger_id.as_str().to_owned(), self.action_id.as_str().to_owned());
+        Ok(Plan::new(Pipes { pipe: pipe.to_owned(), other, trigger, action }).then(automations::create_automation(input)))
     }
 
     async fn act(plan: &Plan<Pipes>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
         create(plan, act, plan.keep.other.as_deref(), &plan.keep.pipe).await
     }
 
-    async fn verify(_: &Plan<Pipes>, outcome: &Outcome, call: &Call<'_>) -> Option<Verification> {
-        read_back(outcome, call).await
+    async fn verify(plan: &Plan<Pipes>, outcome: &Outcome, call: &Call<'_>) -> Option<Verification> {
+        let read = read_back(outcome, call).await?;
+        let Pipes { pipe, other, trigger, action } = &plan.keep;
+        let never = rules::ruled_out(call, other.as_deref().unwrap_or(pipe), trigger, action).await;
+        Some(never.map_or(read, |reason| Verification::of(false, reason)))
     }
 }
 
@@ -177,6 +183,21 @@ mod tests {
         assert_eq!(reply["error"], json!({"message": "Field (1): not found"}));
         let mock = Mock::new().on("createAutomation", json!({"automation": null, "error_details": []}));
         assert_eq!(mock.reply("create_automation", arguments()).await["success"], false);
+    }
+
+    #[tokio::test]
+    async fn verifying_looks_at_the_block_lists_alone() {
+        let row = |key: &str, blocked: Value| json!([{"id": "update_card_field", "triggerEvents": [], key: blocked}]);
+        for (blocked, verified) in [(json!(["card_created"]), false), (json!(["card_moved"]), true), (json!([]), true), (json!(null), true)] {
+            let mock = Mock::new()
+                .on("createAutomation", created())
+                .on("automation", json!({"id": "9", "name": "A", "active": true}))
+                .on("automationActions", row("eventsBlacklist", blocked.clone()))
+                .on("automationEvents", json!([{"id": "card_created", "actionsBlacklist": []}]));
+            let reply = mock.reply("create_automation", with("verify", json!(true))).await;
+            assert_eq!(reply["verification"]["verified"], verified, "{blocked} {reply}");
+            assert_eq!(reply["verification"].to_string().contains("eventsBlacklist"), !verified, "{reply}");
+        }
     }
 
     #[tokio::test]

@@ -349,6 +349,28 @@ pub(crate) async fn read(call: &Call<'_>, automation_id: &str) -> Result<Option<
     Ok(data.value().get("automation").filter(|a| a.is_object()).cloned())
 }
 
+/// Why a trigger never starts an action. Only the block lists of the two catalogues say so; an empty `triggerEvents` rules
+/// nothing out. Nothing when they allow it or cannot be read.
+pub(crate) async fn ruled_out(call: &Call<'_>, repo_id: &str, trigger: &str, action: &str) -> Option<String> {
+    let lists = |data: &Value, root: &str, id: &str, key: &str, other: &str| {
+        let rows = data.get(root).and_then(Value::as_array).into_iter().flatten();
+        let mut rows = rows.filter(|row| text_of(row.get("id")).as_deref() == Some(id));
+        rows.any(|row| row.get(key).and_then(Value::as_array).is_some_and(|list| list.iter().any(|entry| entry == other)))
+    };
+    let actions = call.query(automations::get_automation_actions(repo_id)).await.map(Data::value).unwrap_or_default();
+    let key = match lists(&actions, "automationActions", action, "eventsBlacklist", trigger) {
+        true => "eventsBlacklist of the action",
+        false => {
+            let events = call.query(automations::get_automation_events()).await.map(Data::value).unwrap_or_default();
+            if !lists(&events, "automationEvents", trigger, "actionsBlacklist", action) {
+                return None;
+            }
+            "actionsBlacklist of the trigger"
+        }
+    };
+    Some(format!("the rule exists, but Pipefy never runs {action} on {trigger}: the {key} says so"))
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]

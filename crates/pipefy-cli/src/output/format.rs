@@ -1,0 +1,125 @@
+//! `--format`: one result in several forms.
+
+use serde_json::Value;
+
+use super::json::{Style, write as json_text};
+use super::table::Grid;
+use super::things::{flat, id_of, things};
+use super::yaml;
+
+/// A form that was asked for by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Format {
+    /// What `--json` gives.
+    Json,
+    Yaml,
+    /// RFC 4180 with a header; objects inside become columns.
+    Csv,
+    /// Drawn also in a pipe.
+    Table,
+    /// The ids of the things, one a line.
+    Ids,
+}
+
+impl Format {
+    /// The words on the command line.
+    pub(crate) const NAMES: &[&str] = &["json", "yaml", "csv", "table", "ids"];
+
+    /// The form of this name.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "json" => Self::Json,
+            "yaml" => Self::Yaml,
+            "csv" => Self::Csv,
+            "table" => Self::Table,
+            "ids" => Self::Ids,
+            _ => return None,
+        })
+    }
+
+    /// Whether it shows the things of a result without what is around them.
+    pub(crate) fn is_about_things(self) -> bool {
+        matches!(self, Self::Csv | Self::Table | Self::Ids)
+    }
+
+    /// The value in this form. `width`: of the terminal, if stdout is one.
+    ///
+    /// # Errors
+    /// The result has no such form.
+    pub(crate) fn write(self, value: &Value, width: Option<u16>) -> Result<String, String> {
+        Ok(match self {
+            Self::Json => json_text(value, Style::MACHINE),
+            Self::Yaml => yaml::write(value),
+            Self::Csv => csv(&rows(value)),
+            Self::Table => match Grid::of(&rows(value)) {
+                Some(grid) => grid.drawn_for(width),
+                None => "(empty list)\n".to_owned(),
+            },
+            Self::Ids => {
+                let mut text = String::new();
+                for thing in things(value) {
+                    let id = match thing {
+                        Value::String(id) => Some(id.clone()),
+                        thing => id_of(thing),
+                    };
+                    let id = id.ok_or("The result has no ids; choose another --format.")?;
+                    text.push_str(&id);
+                    text.push('\n');
+                }
+                text
+            }
+        })
+    }
+}
+
+fn rows(value: &Value) -> Vec<Value> {
+    things(value).into_iter().map(flat).collect()
+}
+
+fn csv(rows: &[Value]) -> String {
+    let Some(grid) = Grid::of(rows).filter(|_| !rows.is_empty()) else { return String::new() };
+    let mut text = String::new();
+    for line in grid.lines() {
+        let cells: Vec<String> = line.iter().map(|cell| quoted(cell)).collect();
+        text.push_str(&cells.join(","));
+        text.push_str("\r\n");
+    }
+    text
+}
+
+fn quoted(cell: &str) -> String {
+    match cell.contains(['"', ',', '\n', '\r']) || cell.starts_with(' ') || cell.ends_with(' ') {
+        true => format!("\"{}\"", cell.replace('"', "\"\"")),
+        false => cell.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn forms_of_a_list() {
+        let value = json!({"cards": {"edges": [
+            {"node": {"id": "1", "title": "a, \"b\"", "phase": {"name": "New"}, "labels": []}},
+            {"node": {"id": "2", "title": null, "due": "2026"}},
+        ]}});
+        assert_eq!(
+            Format::Csv.write(&value, None).unwrap(),
+            "id,title,phase.name,labels,due\r\n1,\"a, \"\"b\"\"\",New,[],\r\n2,,,,2026\r\n"
+        );
+        assert_eq!(Format::Ids.write(&value, None).unwrap(), "1\n2\n");
+        let table = Format::Table.write(&value, Some(40)).unwrap();
+        assert!(table.contains("phase.name") && table.lines().all(|line| line.chars().count() <= 40), "{table}");
+        assert!(Format::Yaml.write(&value, None).unwrap().starts_with("cards:\n  edges:\n    - node:\n"));
+        assert_eq!(Format::Csv.write(&json!([]), None).unwrap(), "");
+        assert_eq!(Format::Csv.write(&json!({"success": true}), None).unwrap(), "success\r\ntrue\r\n");
+        assert!(Format::Ids.write(&json!({"success": true}), None).is_err());
+        assert_eq!(Format::Ids.write(&json!(["a", "b"]), None).unwrap(), "a\nb\n");
+        for name in Format::NAMES {
+            assert!(Format::named(name).is_some());
+        }
+    }
+}

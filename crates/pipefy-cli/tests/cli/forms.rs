@@ -1,0 +1,133 @@
+//! `--format`, `--jq`, `config show`, `doctor`.
+
+use serde_json::json;
+
+use crate::rig::Rig;
+
+#[test]
+fn one_result_in_every_form() {
+    let rig = Rig::new();
+    let pipe = rig.pipe("Customer Support");
+    let list = |more: &[&str]| {
+        let mut line = vec!["card", "list", "--pipe", &pipe, "--first", "3", "--fields", "id,title,current_phase.name"];
+        line.extend(more);
+        let run = rig.run(&line);
+        assert_eq!(run.code, Some(0), "{line:?}\n{run}");
+        run
+    };
+    let data: serde_json::Value = serde_json::from_str(&list(&["--json"]).stdout).unwrap();
+    let nodes: Vec<&serde_json::Value> =
+        data["cards"]["edges"].as_array().unwrap().iter().map(|edge| &edge["node"]).collect();
+    let ids: Vec<&str> = nodes.iter().map(|node| node["id"].as_str().unwrap()).collect();
+    assert_eq!(ids.len(), 3);
+
+    let run = list(&["--format", "ids"]);
+    assert_eq!(run.stdout.lines().collect::<Vec<_>>(), ids);
+    assert!(run.stderr.contains("there are more"), "{run}");
+    assert_eq!(list(&["--jq", ".cards.edges[].node.id"]).stdout.lines().collect::<Vec<_>>(), ids);
+    assert_eq!(list(&["--jq", ".cards.edges | length"]).stdout, "3\n");
+    let first = list(&["--jq", ".cards.edges[0].node | {id}"]).stdout;
+    assert_eq!(first, format!("{}\n", json!({"id": ids[0]})));
+    let csv = list(&["--format", "csv"]).stdout;
+    assert!(csv.starts_with("id,title,current_phase.name\r\n") && csv.lines().count() == 4, "{csv}");
+    let yaml = list(&["--format", "yaml"]).stdout;
+    assert!(yaml.starts_with("cards:\n"), "{yaml}");
+    let table = list(&["--format", "table"]).stdout;
+    assert!(table.contains("current_phase.name") && ids.iter().all(|id| table.contains(id)), "{table}");
+    assert_eq!(list(&["--format", "json"]).stdout, list(&["--json"]).stdout);
+    // A filter's results take a form as well.
+    let csv = list(&["--jq", ".cards.edges[].node | {id}", "--format", "csv"]).stdout;
+    assert_eq!(csv.lines().count(), 4, "{csv}");
+}
+
+#[test]
+fn a_filter_is_judged_before_anything_is_sent() {
+    let rig = Rig::bare();
+    for (line, wanted) in [
+        (&["card", "get", "1", "--jq", ".a["][..], "--jq"),
+        (&["card", "get", "1", "--jq", "nosuch"], "filter nosuch"),
+        (&["card", "get", "1", "--format", "xml"], "csv"),
+        (&["card", "get", "1", "--json", "--format", "csv"], "--json"),
+    ] {
+        let run = rig.run(line);
+        assert_eq!(run.code, Some(2), "{line:?}\n{run}");
+        assert!(run.stderr.contains(wanted), "{line:?}\n{run}");
+    }
+    let rig = Rig::new();
+    let run = rig.run(&["org", "list", "--jq", ".[0] | .id | keys"]);
+    assert_eq!((run.code, run.stdout.as_str()), (Some(1), ""), "{run}");
+    assert!(run.stderr.contains("--jq"), "{run}");
+    // The exports have a --format of their own.
+    let run = rig.run(&["report-pipe", "export", "--help"]);
+    assert!(run.stdout.matches("--format").count() == 1, "{run}");
+}
+
+#[test]
+fn settings_are_shown_with_where_they_come_from() {
+    let rig = Rig::bare().with("PIPEFY_ORG_ID", "42").with("PIPEFY_TOKEN", "canary-token");
+    let config = rig.home.path().join(".config/pipefy");
+    std::fs::create_dir_all(&config).unwrap();
+    std::fs::write(config.join("config.toml"), "service_account_client_secret = \"canary\"\nbase_url = \"https://x.test\"\n").unwrap();
+    let run = rig.run(&["config", "show"]);
+    assert_eq!(run.code, Some(0), "{run}");
+    for wanted in ["org_id", "42", "PIPEFY_ORG_ID (environment)", "base_url", "config.toml", "***"] {
+        assert!(run.stdout.contains(wanted), "{wanted}\n{run}");
+    }
+    assert!(!run.stdout.contains("canary") && !run.stdout.contains("auth_client_id"), "{run}");
+    assert!(rig.run(&["config", "show", "--all"]).stdout.contains("auth_client_id"));
+    let all = rig.json(&["--base-url", "https://y.test", "config", "show", "--json"]);
+    let url = all.as_array().unwrap().iter().find(|setting| setting["setting"] == "base_url").unwrap();
+    assert_eq!([&url["value"], &url["source"]], ["https://y.test", "option"]);
+    assert!(!all.to_string().contains("canary"));
+}
+
+#[test]
+fn the_doctor_names_what_is_wrong() {
+    let rig = Rig::new();
+    let run = rig.run(&["doctor", "--json"]);
+    assert_eq!(run.code, Some(0), "{run}");
+    let findings: Vec<serde_json::Value> = serde_json::from_str(&run.stdout).unwrap();
+    let of = |check: &str| findings.iter().find(|finding| finding["check"] == check).unwrap_or_else(|| panic!("{check}\n{run}"));
+    for check in ["settings", "api", "issuer", "clock", "sign-in", "schema", "mcp clients"] {
+        assert_eq!(of(check)["result"], "ok", "{check}\n{run}");
+    }
+    assert!(of("sign-in")["finding"].as_str().unwrap().contains("ana.souza@aurora.example"), "{run}");
+
+    let run = rig.with_token("canary").run(&["doctor"]);
+    assert_eq!(run.code, Some(1), "{run}");
+    assert!(run.stdout.contains("sign-in\twrong") && !run.to_string().contains("canary"), "{run}");
+    let rig = Rig::bare().with("PIPEFY_BASE_URL", "http://127.0.0.1:9").with("PIPEFY_ALLOW_INSECURE_URLS", "true")
+        .with("PIPEFY_AUTH_URL", "http://127.0.0.1:9/realms/x");
+    let run = rig.run(&["doctor"]);
+    assert_eq!(run.code, Some(1), "{run}");
+    assert!(run.stdout.contains("api\twrong") && run.stdout.contains("nobody is signed in"), "{run}");
+}
+
+#[test]
+fn an_export_is_waited_for_and_written_as_it_is() {
+    let rig = Rig::new();
+    let pipe = rig.pipe("Customer Support");
+    let uuid = rig.json(&["pipe", "get", &pipe, "--json"])["pipe"]["uuid"].as_str().unwrap().to_owned();
+    let run = rig.run(&["report-pipe", "list", "--pipe", &uuid, "--format", "ids"]);
+    let report = run.stdout.lines().next().unwrap_or_else(|| panic!("a seeded report\n{run}"));
+    let export = |more: &[&str]| {
+        let mut line = vec!["report-pipe", "export", "--pipe", &pipe, "--report-id", report];
+        line.extend(more);
+        rig.run(&line)
+    };
+    let run = export(&["--format", "csv"]);
+    assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""), "{run}");
+    assert!(run.stdout.lines().count() > 1 && run.stdout.lines().next().unwrap().contains(','), "{run}");
+    let run = export(&["--json"]);
+    assert!(run.code == Some(0) && run.stdout.contains("\"id\""), "{run}");
+    for (more, wanted) in [
+        (&["--format", "csv", "--json"][..], "--json"),
+        (&["--format", "csv", "--poll-timeout", "0"], "--poll-timeout"),
+        (&["--format", "xls"], "json or csv"),
+    ] {
+        let run = export(more);
+        assert!(run.code == Some(2) && run.stderr.contains(wanted), "{more:?}\n{run}");
+    }
+    let run = rig.run(&["report-pipe", "export", "--pipe", &pipe, "--report-id", "999999999", "--format", "csv"]);
+    assert_eq!((run.code, run.stdout.as_str()), (Some(1), ""), "{run}");
+}
