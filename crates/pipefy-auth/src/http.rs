@@ -1,7 +1,7 @@
 //! HTTP to token endpoints and issuers: own headers, no redirects, bounded answers, no body in any error.
 
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use reqwest::header::{HeaderMap, HeaderValue};
 
@@ -39,6 +39,21 @@ impl AuthHttp {
         Ok(self.0.get_or_init(|| built))
     }
 
+    /// Asks `url` and says how that went; for diagnostics. Any answer is one.
+    ///
+    /// # Errors
+    /// Why there was no answer within `limit`, without the URL.
+    pub async fn probe(&self, url: &str, limit: Duration) -> Result<Probe, String> {
+        let client = self.client().map_err(|error| error.to_string())?;
+        let started = Instant::now();
+        let answer = client.get(url).timeout(limit).send().await;
+        let answer = answer.map_err(|error| HttpFailure::new(&error).to_string())?;
+        let took = started.elapsed();
+        let date = answer.headers().get(reqwest::header::DATE).and_then(|date| date.to_str().ok());
+        let theirs = date.and_then(|date| jiff::fmt::rfc2822::parse(date).ok()).map(|date| date.timestamp().as_second());
+        Ok(Probe { status: answer.status().as_u16(), ahead: theirs.map(|theirs| crate::session::now() - theirs), took })
+    }
+
     /// Sends and reads the whole answer, whatever its status.
     pub(crate) async fn send(&self, request: reqwest::RequestBuilder, limit: Duration) -> Result<Answer, HttpFailure> {
         let mut response = request.timeout(limit).send().await.map_err(|error| HttpFailure::new(&error))?;
@@ -63,6 +78,17 @@ fn client_headers() -> HeaderMap {
         headers.insert("x-client-version", version);
     }
     headers
+}
+
+/// How an address answers.
+#[derive(Clone, Copy, Debug)]
+pub struct Probe {
+    /// The HTTP status.
+    pub status: u16,
+    /// How many seconds this machine's clock is ahead of the server's; nothing when the server does not say its own.
+    pub ahead: Option<i64>,
+    /// How long the answer took.
+    pub took: Duration,
 }
 
 /// A complete answer.

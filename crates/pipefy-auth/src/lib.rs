@@ -31,7 +31,7 @@ pub use discovery::{DiscoveryError, Issuer};
 pub use error::{AuthError, RefreshError};
 pub use exchange::{ExchangeError, OnBehalfOf, TokenExchange};
 pub use hints::{Platform, keychain_hint};
-pub use http::AuthHttp;
+pub use http::{AuthHttp, Probe};
 pub use login::{BrowserLogin, CALLBACK_LIMIT, DeviceLogin};
 pub use logout::{Logout, Revocation};
 pub use refresh::SessionKeeper;

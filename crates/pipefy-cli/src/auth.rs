@@ -155,7 +155,8 @@ pub(crate) fn show<'a>(start: &'a Start, _: Args) -> Work<'a> {
     })
 }
 
-async fn who(loaded: &Loaded, status: &AuthStatus) -> Result<Option<Identity>, pipefy::Error> {
+/// Who the API says it is; nothing for an account without a person.
+pub(crate) async fn who(loaded: &Loaded, status: &AuthStatus) -> Result<Option<Identity>, pipefy::Error> {
     let Some(active) = &status.active else { return Ok(None) };
     let engine = PipefyEngine::build(&loaded.pipefy, Surface::Cli, None)
         .map_err(|error| pipefy::Error::Value(error.to_string()))?;

@@ -1,7 +1,7 @@
 //! Why a command did not do its work: what goes to stderr and the exit code.
 
 use pipefy_auth::AuthError;
-use pipefy_tools::{Kind, ToolError};
+use pipefy_tools::{Kind, NOT_FOUND_CODES, ToolError};
 use serde_json::Value;
 
 use crate::command::Command;
@@ -30,6 +30,9 @@ pub(crate) enum Failure {
     /// There is no credential, or none can be had.
     #[error("{0}")]
     Auth(AuthError),
+    /// Another failure, and a line on what may help.
+    #[error("{0}")]
+    Hinted(Box<Failure>, String),
     /// The person said no, or nobody answered.
     #[error("Aborted.")]
     Aborted,
@@ -70,6 +73,7 @@ impl Failure {
     /// permission and a portal that is not there.
     pub(crate) fn code_of(&self, command: &Command) -> u8 {
         match self {
+            Self::Hinted(failure, _) => failure.code_of(command),
             Self::Tool(error) if command.path.starts_with("portal ") && is_portal_refusal(error) => 2,
             _ => self.code(),
         }
@@ -82,6 +86,7 @@ impl Failure {
             Self::Plain { code, .. } => *code,
             Self::Tool(error) => tool_code(error),
             Self::Auth(error) => error.exit_code(),
+            Self::Hinted(failure, _) => failure.code(),
             Self::Aborted => 1,
             Self::Interrupted => INTERRUPTED,
         }
@@ -92,11 +97,36 @@ impl Failure {
         match self {
             Self::Interrupted => None,
             Self::Tool(error) => Some(tool_text(error)),
-            Self::Auth(error @ AuthError::NoCredentials { .. }) => {
-                Some(format!("{error} See docs/cli/auth.md, or try without an account: pipefy --sandbox org list"))
-            }
+            Self::Hinted(failure, _) => failure.text(),
             other => Some(other.to_string()),
         }
+    }
+
+    /// A line on what may help, beside the text.
+    pub(crate) fn hint(&self) -> Option<String> {
+        match self {
+            Self::Hinted(_, hint) => Some(hint.clone()),
+            Self::Auth(AuthError::NoCredentials { .. }) => {
+                Some("docs/cli/auth.md explains all ways; without an account try `pipefy --sandbox org list`".to_owned())
+            }
+            _ => None,
+        }
+    }
+
+    /// The same with a hint.
+    pub(crate) fn with_hint(self, hint: Option<String>) -> Self {
+        match hint {
+            Some(hint) => Self::Hinted(Box::new(self), hint),
+            None => self,
+        }
+    }
+
+    /// Whether an id may be one of another kind: Pipefy knows nothing of it, or nothing that the caller may see.
+    pub(crate) fn leads_nowhere(&self) -> bool {
+        let Self::Tool(error) = self else { return false };
+        let codes = error.source.as_deref().map(pipefy::Error::codes).unwrap_or_default();
+        let is = |code: &str| NOT_FOUND_CODES.contains(&code) || code == "PERMISSION_DENIED";
+        error.code.as_deref().is_some_and(is) || codes.into_iter().any(is)
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a command works with: the session of one identity, and the capabilities.
 
-use pipefy::{Budget, PipefyClient};
-use pipefy_tools::{Approval, Call, ConfirmationKey, Outcome, Policy, Toolbox};
+use pipefy::{Budget, PipefyClient, Query};
+use pipefy_tools::{Approval, Call, ConfirmationKey, Outcome, Policy, ToolError, Toolbox};
 use serde_json::{Map, Value};
 
 use crate::commands;
@@ -60,13 +60,26 @@ impl Flow<'_> {
             options: Default::default(),
             op: None,
         };
-        tool.call(arguments, call).await.map_err(|error| match (error.source.as_deref(), self.target.auth_failure()) {
+        tool.call(arguments, call).await.map_err(|error| self.failure(error))
+    }
+
+    /// Reads, without a capability.
+    ///
+    /// # Errors
+    /// The API's failure; a missing credential as such.
+    pub(crate) async fn read(&self, query: &Query) -> Result<Value, Failure> {
+        let data = self.session.query(query, &self.budget).await;
+        data.map(|data| data.value()).map_err(|error| self.failure(error.into()))
+    }
+
+    fn failure(&self, error: ToolError) -> Failure {
+        match (error.source.as_deref(), self.target.auth_failure()) {
             (Some(pipefy::Error::Credential(_)), Some(failure)) => failure.clone().into(),
             // A session that cannot be renewed is something to set right first, like a missing one.
             (Some(pipefy::Error::Credential(_)), None) if self.target.is_stored_session() => {
                 Failure::refused(error.message.clone())
             }
             _ => error.into(),
-        })
+        }
     }
 }

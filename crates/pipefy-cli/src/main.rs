@@ -4,16 +4,21 @@
 //! what it needs and shows what comes back. Nothing here knows Pipefy's API: that is behind the capabilities.
 
 mod auth;
+mod client_file;
 mod command;
 mod commands;
 mod completion;
+mod config;
 #[cfg(test)]
 mod contract_tests;
 mod credential;
+mod doctor;
 mod failure;
 mod flow;
 mod flows;
 mod log;
+mod mcp;
+mod names;
 mod output;
 mod parse;
 mod prompt;

@@ -6,14 +6,14 @@
 use futures_util::future::join_all;
 use pipefy::{cards, organizations, pipes, tables};
 use pipefy_tools::{IdKind, Tool};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::failure::Failure;
 use crate::flow::Flow;
 
 const PREFIX: &str = "name:";
 
-/// Most tables of an organization and cards of one title that are looked through.
+/// Most tables of an organization that are looked through.
 const MANY: i64 = 500;
 
 /// Something with a name.
@@ -194,8 +194,8 @@ async fn parts_of(flow: &Flow<'_>, pipe: &str, part: &str) -> Result<Vec<Thing>,
 }
 
 async fn cards_of(flow: &Flow<'_>, pipe: &str, title: &str) -> Result<Vec<Thing>, Failure> {
-    let search = json!({ "title": title });
-    let data = flow.read(&cards::get_cards(pipe, Some(&search), false, Some(MANY), None)).await?;
+    let search = Map::from_iter([("title".to_owned(), title.into())]);
+    let data = flow.read(&cards::get_cards(pipe, &search, false, Some(50), None)).await?;
     let cards = list(&data, "/cards/edges").filter_map(|edge| {
         let card = edge.get("node")?;
         let phase = card.pointer("/current_phase/name").and_then(Value::as_str).unwrap_or_default();

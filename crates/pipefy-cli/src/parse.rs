@@ -7,9 +7,10 @@ use pipefy_tools::Class;
 use serde_json::{Map, Value};
 use std::ffi::OsString;
 
-use crate::command::{Command, Consent, Form, Kind, Param, Preset, commas, flag, int};
+use crate::command::{Command, Consent, Form, Kind, Param, Preset, choice, commas, flag, int, text};
 use crate::commands;
 use crate::failure::Failure;
+use crate::output::{Filter, Format, Rendering};
 use crate::tokens::{self, Flags};
 use crate::values;
 
@@ -20,6 +21,8 @@ const JSON: &str = "$json";
 pub(crate) const INSTALL_COMPLETION: &str = "--install-completion";
 pub(crate) const SHOW_COMPLETION: &str = "--show-completion";
 
+const FORMAT: &str = "$format";
+const JQ: &str = "$jq";
 const RICH: &str = "$rich";
 const YES: &str = "$yes";
 
@@ -41,12 +44,12 @@ pub(crate) struct Globals {
 }
 
 /// What was given to a command.
-#[derive(Clone, Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Given {
     /// By the names that the row gives them; what was not given and has no default is absent.
     pub(crate) args: Map<String, Value>,
-    /// Whether the output is for programs.
-    pub(crate) json: bool,
+    /// How the result is wanted.
+    pub(crate) rendering: Rendering,
     /// Whether `--yes` was given.
     pub(crate) yes: bool,
 }
@@ -251,6 +254,11 @@ pub(crate) fn options(command: &Command) -> Vec<Param> {
         Form::Json => options.push(flag("--rich", RICH, "Print for people instead of JSON")),
         Form::Text => {}
     }
+    if command.form != Form::Text {
+        let format = choice("--format", FORMAT, Format::NAMES, "Print in this form; csv, table and ids show only the things");
+        let jq = text("--jq", JQ, "Print what this jq filter gives, text unquoted");
+        options.extend([format, jq].into_iter().filter(|param| !command.has_flag(param.flag())));
+    }
     match command.consent {
         Consent::None => {}
         Consent::Flag => options.push(flag("--yes", YES, "Do it without asking")),
@@ -369,7 +377,9 @@ fn switch(matches: &ArgMatches, on: &str, off: &str) -> Option<bool> {
 }
 
 fn given(command: &Command, matches: &ArgMatches) -> Result<Given, String> {
-    let mut given = Given { json: command.form == Form::Json, ..Given::default() };
+    let mut given = Given::default();
+    given.rendering.json = command.form == Form::Json;
+    let mut asked_json = false;
     for param in command.arguments() {
         if let Some(text) = matches.get_one::<String>(param.name) {
             given.args.insert(param.name.to_owned(), text.clone().into());
@@ -378,8 +388,15 @@ fn given(command: &Command, matches: &ArgMatches) -> Result<Given, String> {
     for param in options(command) {
         let value = value(&param, matches)?.or(param.default.value());
         match (param.name, value) {
-            (JSON, value) => given.json = value == Some(true.into()),
-            (RICH, value) => given.json = value != Some(true.into()),
+            (JSON, value) => {
+                asked_json = value == Some(true.into());
+                given.rendering.json = asked_json;
+            }
+            (RICH, value) => given.rendering.json = value != Some(true.into()),
+            (FORMAT, value) => given.rendering.format = value.as_ref().and_then(Value::as_str).and_then(Format::named),
+            (JQ, Some(Value::String(text))) => {
+                given.rendering.filter = Some(Filter::compile(&text).map_err(|wrong| format!("--jq {wrong}"))?);
+            }
             (YES, value) => given.yes = value == Some(true.into()),
             // An option that nobody gave must not be sent: the capability's own default may differ by call.
             (_, Some(Value::Bool(false))) if matches!(param.kind, Kind::Flag) => {}
@@ -388,6 +405,9 @@ fn given(command: &Command, matches: &ArgMatches) -> Result<Given, String> {
             }
             (_, None) => {}
         }
+    }
+    if asked_json && given.rendering.format.is_some_and(|format| format != Format::Json) {
+        return Err("--json and --format contradict each other; leave one of them out".to_owned());
     }
     Ok(given)
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pipefy::settings::{
-    self, AuthSettings, Environment, IPAAS_CONNECTION_PREFIX, IpaasSettings, Overrides, PipefySettings, PolicySettings,
+    self, AuthSettings, Environment, IPAAS_CONNECTION_PREFIX, IpaasSettings, Overrides, PipefySettings, PolicySettings, Report,
 };
 use pipefy::{Budget, Credential, PipefyEngine, Surface};
 use pipefy_auth::AuthError;
@@ -20,7 +20,8 @@ use crate::failure::Failure;
 use crate::flow::{Approved, Flow};
 use crate::output::{Body, Shown, Terminal};
 use crate::parse::{self, Early, Given, Globals, Line};
-use crate::{completion, log, prompt, sandbox, show};
+use crate::commands::catalogue;
+use crate::{completion, log, names, prompt, sandbox, show};
 
 /// How long a call may take to notice Ctrl-C.
 const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -53,15 +54,18 @@ pub(crate) fn run(argv: &[OsString]) -> u8 {
         }
     };
     let Line { globals, command, given } = line;
-    let json = given.json;
-    let start = Start { environment, terminal, globals, command, yes: given.yes, json };
-    let code = match runtime.block_on(act(&start, given)) {
-        Ok(shown) => terminal.show(shown, json),
+    let Given { args, rendering, yes } = given;
+    let start = Start { environment, terminal, globals, command, yes, json: rendering.is_for_programs() };
+    let code = match runtime.block_on(act(&start, args)) {
+        Ok(shown) => terminal.show(shown, &rendering),
         Err(failure) => {
             match (parse::as_misuse(command, &failure), failure.text()) {
                 (Some(error), _) => terminal.misuse(&error),
                 (None, Some(text)) => terminal.err(&text),
                 (None, None) => {}
+            }
+            if let Some(hint) = failure.hint() {
+                terminal.err(&format!("hint: {hint}"));
             }
             failure.code_of(command)
         }
@@ -83,8 +87,7 @@ pub(crate) struct Start {
     pub(crate) json: bool,
 }
 
-async fn act(start: &Start, given: Given) -> Result<Shown, Failure> {
-    let Given { mut args, .. } = given;
+async fn act(start: &Start, mut args: Map<String, Value>) -> Result<Shown, Failure> {
     let command = start.command;
     if let Route::Local(run) = &command.route {
         return run(start, args).await;
@@ -97,13 +100,22 @@ async fn act(start: &Start, given: Given) -> Result<Shown, Failure> {
         Route::OneOf(pick) => pick(&mut args)?,
         _ => command.tool,
     };
+    if let Some(tool) = catalogue().get(tool).filter(|tool| names::any(tool, &args)) {
+        args = start.session(&loaded, Approved::No, async |flow| names::resolve(flow, tool, args).await).await?;
+    }
     let approved = ask(start, &args).await?;
     start
-        .session(loaded, approved, async |flow| match &command.route {
-            Route::Flow(run) => run(flow, args).await,
-            _ => {
-                let outcome = flow.call(tool, args).await?;
-                Ok(show::row(command, outcome, approved))
+        .session(&loaded, approved, async |flow| {
+            let given = args.clone();
+            let shown = match &command.route {
+                Route::Flow(run) => run(flow, args).await,
+                _ => flow.call(tool, args).await.map(|outcome| show::row(command, outcome, approved)),
+            };
+            match (shown, catalogue().get(tool)) {
+                (Err(failure), Some(tool)) if failure.leads_nowhere() => {
+                    Err(failure.with_hint(names::other_kind(flow, tool, &given).await))
+                }
+                (shown, _) => shown,
             }
         })
         .await
@@ -131,6 +143,8 @@ pub(crate) struct Loaded {
     pub(crate) auth: AuthSettings,
     pub(crate) policy: PolicySettings,
     pub(crate) ipaas: IpaasSettings,
+    /// Where the values came from.
+    pub(crate) report: Report,
 }
 
 /// Who and what a session is for.
@@ -175,37 +189,37 @@ impl Start {
         for warning in &loaded.report.warnings {
             self.terminal.err(warning);
         }
-        Ok(Loaded { pipefy: loaded.pipefy, auth: loaded.auth, policy: loaded.policy, ipaas: loaded.ipaas })
+        Ok(Loaded { pipefy: loaded.pipefy, auth: loaded.auth, policy: loaded.policy, ipaas: loaded.ipaas, report: loaded.report })
     }
 
     /// Opens a session and works with it until done or Ctrl-C.
     ///
     /// # Errors
     /// No engine, no sandbox, or whatever the work says.
-    pub(crate) async fn session<F>(&self, loaded: Loaded, approved: Approved, work: F) -> Result<Shown, Failure>
+    pub(crate) async fn session<T, F>(&self, loaded: &Loaded, approved: Approved, work: F) -> Result<T, Failure>
     where
-        F: AsyncFnOnce(&Flow<'_>) -> Result<Shown, Failure>,
+        F: AsyncFnOnce(&Flow<'_>) -> Result<T, Failure>,
     {
         let attached = match self.globals.sandbox {
             true => Some(sandbox::attach(self.globals.sandbox_data.as_deref(), None, None).await?.0),
             false => None,
         };
-        let result = self.work(&loaded, attached.as_ref(), approved, work).await;
+        let result = self.work(loaded, attached.as_ref(), approved, work).await;
         if let Some(attached) = attached {
             attached.shutdown().await;
         }
         result
     }
 
-    async fn work<F>(
+    async fn work<T, F>(
         &self,
         loaded: &Loaded,
         attached: Option<&Attached>,
         approved: Approved,
         work: F,
-    ) -> Result<Shown, Failure>
+    ) -> Result<T, Failure>
     where
-        F: AsyncFnOnce(&Flow<'_>) -> Result<Shown, Failure>,
+        F: AsyncFnOnce(&Flow<'_>) -> Result<T, Failure>,
     {
         let target = match attached {
             Some(attached) => sandbox::target(attached)?,

@@ -79,7 +79,7 @@ pub(crate) fn call<'a>(start: &'a Start, mut args: Map<String, Value>) -> BoxFut
             _ => Approved::Yes,
         };
         start
-            .session(loaded, approved, async |flow| {
+            .session(&loaded, approved, async |flow| {
                 let outcome = flow.call(tool.name(), arguments.clone()).await?;
                 let reply = render(tool.op(), &flow.toolbox, Ok(outcome), &arguments, 0);
                 Ok(Shown::value(reply.payload.value()))

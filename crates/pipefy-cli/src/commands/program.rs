@@ -1,7 +1,7 @@
 //! Commands about this program: signing in, the capabilities by name, the sandbox.
 
-use crate::command::{Command, Form, Preset, flag, float, int, object, path, text, word};
-use crate::{auth, sandbox, tools};
+use crate::command::{Command, Form, Preset, choice, flag, float, int, object, path, text, word};
+use crate::{auth, config, doctor, mcp, sandbox, tools};
 
 pub(super) static COMMANDS: &[Command] = &[
     Command::local("auth login", "Sign in with the browser; the session is kept in the keychain", auth::login)
@@ -30,6 +30,24 @@ pub(super) static COMMANDS: &[Command] = &[
         object("--args", "args", "Arguments as a JSON object, shared options such as fields or dry_run included"),
         flag("--yes -y", "yes", "Do what needs a confirmation without asking"),
     ]),
+    Command::local("config show", "Show the settings, their values and where those come from", config::show)
+        .takes(&[flag("--all", "all", "Also those that have their default")]),
+    Command::local("doctor", "Look what stands between this machine and Pipefy", doctor::examine),
+    Command::local("mcp install", "Register the MCP server with a client", mcp::install).form(Form::Text).takes(&[
+        choice("--client", "client", mcp::CLIENTS, "Whose settings are changed").required(),
+        text("--name", "name", "Name of the entry").or(Preset::Text("pipefy")),
+        path("--server", "server", "Program to start; the pipefy-mcp-server beside this one when not given"),
+        flag("--read-only", "read_only", "Let it change nothing"),
+        text("--env", "env", "NAME=VALUE for the server; may be repeated").many(),
+    ]),
+    Command::local(
+        "mcp scan",
+        "Show the registrations that clients have; exit code 1 when there is one, 2 when a file cannot be read",
+        mcp::scan,
+    ),
+    Command::local("mcp uninstall", "Take the MCP server out of a client's settings", mcp::uninstall)
+        .form(Form::Text)
+        .takes(&[choice("--client", "client", mcp::CLIENTS, "Whose settings are changed").required()]),
     Command::local("sandbox serve", "Serve a sandbox on this machine until Ctrl-C", sandbox::serve)
         .form(Form::Text)
         .takes(&[

@@ -42,18 +42,18 @@ impl Format {
         matches!(self, Self::Csv | Self::Table | Self::Ids)
     }
 
-    /// The value in this form. `width`: of the terminal, if stdout is one.
+    /// The value in this form; `draw` knows the terminal.
     ///
     /// # Errors
     /// The result has no such form.
-    pub(crate) fn write(self, value: &Value, width: Option<u16>) -> Result<String, String> {
+    pub(crate) fn write(self, value: &Value, draw: &dyn Fn(&Grid) -> String) -> Result<String, String> {
         Ok(match self {
             Self::Json => json_text(value, Style::MACHINE),
             Self::Yaml => yaml::write(value),
             Self::Csv => csv(&rows(value)),
             Self::Table => match Grid::of(&rows(value)) {
-                Some(grid) => grid.drawn_for(width),
-                None => "(empty list)\n".to_owned(),
+                Some(grid) if !things(value).is_empty() => draw(&grid),
+                _ => "(empty list)\n".to_owned(),
             },
             Self::Ids => {
                 let mut text = String::new();
@@ -77,7 +77,8 @@ fn rows(value: &Value) -> Vec<Value> {
 }
 
 fn csv(rows: &[Value]) -> String {
-    let Some(grid) = Grid::of(rows).filter(|_| !rows.is_empty()) else { return String::new() };
+    let rows: Vec<Value> = rows.iter().map(without_nulls).collect();
+    let Some(grid) = Grid::of(&rows).filter(|_| !rows.is_empty()) else { return String::new() };
     let mut text = String::new();
     for line in grid.lines() {
         let cells: Vec<String> = line.iter().map(|cell| quoted(cell)).collect();
@@ -85,6 +86,13 @@ fn csv(rows: &[Value]) -> String {
         text.push_str("\r\n");
     }
     text
+}
+
+/// Null is an empty cell.
+fn without_nulls(row: &Value) -> Value {
+    let cells = row.as_object().into_iter().flatten();
+    let cells = cells.map(|(key, value)| (key.clone(), if value.is_null() { "".into() } else { value.clone() }));
+    Value::Object(cells.collect())
 }
 
 fn quoted(cell: &str) -> String {
@@ -102,22 +110,23 @@ mod tests {
 
     #[test]
     fn forms_of_a_list() {
+        let draw = |grid: &Grid| grid.drawn(Some(40));
         let value = json!({"cards": {"edges": [
             {"node": {"id": "1", "title": "a, \"b\"", "phase": {"name": "New"}, "labels": []}},
             {"node": {"id": "2", "title": null, "due": "2026"}},
         ]}});
         assert_eq!(
-            Format::Csv.write(&value, None).unwrap(),
+            Format::Csv.write(&value, &draw).unwrap(),
             "id,title,phase.name,labels,due\r\n1,\"a, \"\"b\"\"\",New,[],\r\n2,,,,2026\r\n"
         );
-        assert_eq!(Format::Ids.write(&value, None).unwrap(), "1\n2\n");
-        let table = Format::Table.write(&value, Some(40)).unwrap();
+        assert_eq!(Format::Ids.write(&value, &draw).unwrap(), "1\n2\n");
+        let table = Format::Table.write(&value, &draw).unwrap();
         assert!(table.contains("phase.name") && table.lines().all(|line| line.chars().count() <= 40), "{table}");
-        assert!(Format::Yaml.write(&value, None).unwrap().starts_with("cards:\n  edges:\n    - node:\n"));
-        assert_eq!(Format::Csv.write(&json!([]), None).unwrap(), "");
-        assert_eq!(Format::Csv.write(&json!({"success": true}), None).unwrap(), "success\r\ntrue\r\n");
-        assert!(Format::Ids.write(&json!({"success": true}), None).is_err());
-        assert_eq!(Format::Ids.write(&json!(["a", "b"]), None).unwrap(), "a\nb\n");
+        assert!(Format::Yaml.write(&value, &draw).unwrap().starts_with("cards:\n  edges:\n    - node:\n"));
+        assert_eq!(Format::Csv.write(&json!([]), &draw).unwrap(), "");
+        assert_eq!(Format::Csv.write(&json!({"success": true}), &draw).unwrap(), "success\r\ntrue\r\n");
+        assert!(Format::Ids.write(&json!({"success": true}), &draw).is_err());
+        assert_eq!(Format::Ids.write(&json!(["a", "b"]), &draw).unwrap(), "a\nb\n");
         for name in Format::NAMES {
             assert!(Format::named(name).is_some());
         }

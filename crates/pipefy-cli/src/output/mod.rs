@@ -1,14 +1,22 @@
 //! What goes to stdout: one JSON document, or text for people. Notes and errors go to stderr.
 
+mod format;
+mod jq;
 mod json;
 mod table;
+mod things;
+mod yaml;
 
 use std::io::{ErrorKind, IsTerminal, Write};
 
 use pipefy::settings::Environment;
 use serde_json::Value;
 
+pub(crate) use format::Format;
+pub(crate) use jq::Filter;
 pub(crate) use json::{Style, write as json_text};
+
+use table::Grid;
 
 /// What a command shows.
 #[derive(Debug, Default)]
@@ -37,6 +45,24 @@ pub(crate) enum Body {
     Text(String),
     /// Bytes as they are.
     Bytes(Vec<u8>),
+}
+
+/// How the result is wanted.
+#[derive(Default)]
+pub(crate) struct Rendering {
+    /// For programs, as JSON.
+    pub(crate) json: bool,
+    /// In this form.
+    pub(crate) format: Option<Format>,
+    /// What this filter gives.
+    pub(crate) filter: Option<Filter>,
+}
+
+impl Rendering {
+    /// Whether a program reads it.
+    pub(crate) fn is_for_programs(&self) -> bool {
+        self.json || self.filter.is_some() || self.format.is_some_and(|format| format != Format::Table)
+    }
 }
 
 impl Shown {
@@ -89,17 +115,26 @@ impl Terminal {
     }
 
     /// Writes a command's result and gives the exit code.
-    pub(crate) fn show(&self, shown: Shown, json: bool) -> u8 {
-        let Shown { body, after, notes, code } = shown;
-        let mut bytes = match body {
-            Body::Nothing => Vec::new(),
-            Body::Bytes(bytes) => bytes,
-            Body::Text(text) => text.into_bytes(),
-            Body::Either(human, _) if !json => self.human(&human).into_bytes(),
-            Body::Value(value) if !json => self.human(&value).into_bytes(),
-            Body::Either(_, value) | Body::Value(value) => json_text(&value, Style::MACHINE).into_bytes(),
+    pub(crate) fn show(&self, shown: Shown, rendering: &Rendering) -> u8 {
+        let Shown { body, after, mut notes, code } = shown;
+        let programs = rendering.is_for_programs();
+        let rendered = match body {
+            Body::Nothing => Ok(Vec::new()),
+            Body::Bytes(bytes) => Ok(bytes),
+            Body::Text(text) => Ok(text.into_bytes()),
+            Body::Either(human, _) if !programs => self.render(human, rendering, &mut notes).map(String::into_bytes),
+            Body::Either(_, value) | Body::Value(value) => {
+                self.render(value, rendering, &mut notes).map(String::into_bytes)
+            }
         };
-        if let Some(line) = after.filter(|_| !json) {
+        let mut bytes = match rendered {
+            Ok(bytes) => bytes,
+            Err(problem) => {
+                self.err(&problem);
+                return code.max(1);
+            }
+        };
+        if let Some(line) = after.filter(|_| !programs) {
             bytes.extend_from_slice(line.as_bytes());
             bytes.push(b'\n');
         }
@@ -110,11 +145,45 @@ impl Terminal {
         written.max(code)
     }
 
+    /// The value as it is wanted.
+    fn render(&self, value: Value, rendering: &Rendering, notes: &mut Vec<String>) -> Result<String, String> {
+        let value = match &rendering.filter {
+            None => value,
+            Some(filter) => {
+                let mut results = filter.run(&value).map_err(|error| format!("--jq failed: {error}"))?;
+                match (rendering.format, results.len()) {
+                    (None, _) => return Ok(lines(&results)),
+                    (Some(_), 1) => results.pop().unwrap_or_default(),
+                    (Some(_), _) => results.into(),
+                }
+            }
+        };
+        match rendering.format {
+            Some(format) => {
+                let told = notes.iter().any(|note| note.contains("there are more"));
+                if format.is_about_things() && !told && things::has_more(&value) {
+                    notes.push("note: there are more; --all reads them where the command has it, and --json shows the cursor.".to_owned());
+                }
+                format.write(&value, &|grid| self.drawn(grid))
+            }
+            None if rendering.json => Ok(json_text(&value, Style::MACHINE)),
+            None => Ok(self.human(&value)),
+        }
+    }
+
+    /// As wide as the terminal; as wide as it gets where there is none.
+    fn drawn(&self, grid: &Grid) -> String {
+        match self.out_is_terminal || self.columns.is_some() {
+            true => grid.drawn(self.columns),
+            false => grid.unbounded(),
+        }
+    }
+
     fn human(&self, value: &Value) -> String {
         let style = if self.out_colours { Style::COLOURED } else { Style::PLAIN };
         match value {
             Value::Array(items) if items.is_empty() => "(empty list)\n".to_owned(),
-            Value::Array(items) => match table::Grid::of(items) {
+            Value::Array(items) => match Grid::of(items) {
                 Some(grid) if self.out_is_terminal => grid.drawn(self.columns),
                 Some(grid) => grid.tabbed(),
                 None => json_text(value, style),
@@ -163,4 +232,17 @@ impl Terminal {
         let text = if self.err_colours { text.ansi().to_string() } else { text.to_string() };
         self.err(text.trim_end());
     }
+}
+
+/// One result a line: text as it is, anything else as JSON.
+fn lines(results: &[Value]) -> String {
+    let mut text = String::new();
+    for result in results {
+        match result {
+            Value::String(string) => text.push_str(string),
+            other => text.push_str(&other.to_string()),
+        }
+        text.push('\n');
+    }
+    text
 }

@@ -35,18 +35,36 @@ impl Grid {
 
     /// With lines around it, as wide as the terminal (`columns` when it does not say).
     pub(crate) fn drawn(&self, columns: Option<u16>) -> String {
-        let mut table = Table::new();
-        table.load_style(presets::ASCII_BORDERS_ONLY_CONDENSED).set_content_arrangement(ContentArrangement::Dynamic);
+        let mut table = self.table();
+        table.set_content_arrangement(ContentArrangement::Dynamic);
         // A terminal that does not know its width says 0.
         let unknown = table.width().is_none_or(|width| width == 0);
         if let Some(columns) = columns.or(unknown.then_some(80)) {
             table.set_width(columns);
         }
+        format!("{table}\n")
+    }
+
+    /// With lines around it, as wide as it gets.
+    pub(crate) fn unbounded(&self) -> String {
+        let mut table = self.table();
+        table.set_content_arrangement(ContentArrangement::Disabled);
+        format!("{table}\n")
+    }
+
+    fn table(&self) -> Table {
+        let mut table = Table::new();
+        table.load_style(presets::ASCII_BORDERS_ONLY_CONDENSED);
         table.set_header(self.columns.clone());
         for row in &self.rows {
             table.add_row(row.clone());
         }
-        format!("{table}\n")
+        table
+    }
+
+    /// Header and rows.
+    pub(crate) fn lines(&self) -> impl Iterator<Item = &Vec<String>> {
+        std::iter::once(&self.columns).chain(&self.rows)
     }
 
     /// One line per row, cells between tabs.

@@ -2,8 +2,11 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod cards;
+mod clients;
 mod completion;
 mod failures;
+mod forms;
+mod names;
 mod lines;
 mod rig;
 /// The issuer with every fault a test may ask for.
