@@ -79,6 +79,8 @@ pub struct StoredSessionAuth {
     pub issuer_url: String,
     /// The configured OIDC client.
     pub client_id: String,
+    /// Which of several logins, when it has a name.
+    pub account: Option<String>,
     /// The means to look at it and renew it.
     pub keeper: SessionKeeper,
     shared: Arc<SessionSource>,
@@ -100,7 +102,10 @@ impl ResolvedAuth {
         match self {
             ResolvedAuth::StaticToken(token) => format!("static token from {}", token.origin),
             ResolvedAuth::ServiceAccount(account) => format!("service account {}", account.client_id),
-            ResolvedAuth::StoredSession(session) => format!("stored session of {}", session.issuer_url),
+            ResolvedAuth::StoredSession(session) => match &session.account {
+                Some(account) => format!("stored session {account} of {}", session.issuer_url),
+                None => format!("stored session of {}", session.issuer_url),
+            },
         }
     }
 
@@ -189,6 +194,7 @@ fn stored_session(
             let auth = StoredSessionAuth {
                 issuer_url: settings.auth_url.trim().to_owned(),
                 client_id: settings.auth_client_id.trim().to_owned(),
+                account: settings.account.clone(),
                 keeper: keeper.clone(),
                 shared: SessionSource::new(keeper.clone()),
             };

@@ -36,6 +36,8 @@ pub(crate) fn login<'a>(start: &'a Start, args: Args) -> Work<'a> {
         let loaded = settings(start)?;
         let keeper = SessionKeeper::open(&loaded.auth, AuthHttp::new())?;
         let backend = keeper.keychain().name();
+        // The cause follows anyway.
+        let backend = backend.split(" (").next().unwrap_or_default().to_owned();
         let unstorable = |error: AuthError| {
             let hint = keychain_hint(&backend, Platform::current(), loaded.auth.config_dir.as_deref());
             (error.exit_code(), format!("{error}\n{hint}"))
@@ -105,7 +107,11 @@ async fn device(start: &Start, settings: &AuthSettings) -> Result<StoredSession,
     if let Some(complete) = login.verification_uri_complete() {
         say(start, &format!("or open {complete}\n"));
     }
-    say(start, &format!("The code is good for {} minutes.\n\n", login.expires_in().as_secs().div_ceil(60)));
+    let minutes = match login.expires_in().as_secs().div_ceil(60) {
+        1 => "1 minute".to_owned(),
+        more => format!("{more} minutes"),
+    };
+    say(start, &format!("The code is good for {minutes}.\n\n"));
     Ok(login.finish().await?)
 }
 

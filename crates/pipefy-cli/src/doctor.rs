@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use pipefy::{Budget, EndpointKind, OperationKind, PipefyClient, PipefyEngine, Surface, documents, introspection};
+use pipefy::{Budget, EndpointKind, OperationKind, PipefyEngine, Query, Surface, documents};
 use pipefy_auth::{AuthHttp, AuthStatus, status};
 use serde_json::{Map, Value, json};
 
@@ -154,15 +154,18 @@ async fn schema(loaded: &Loaded, active: &AuthStatus) -> Finding {
         Err(error) => return Finding::new(check, Verdict::Wrong, error.to_string()),
     };
     let session = engine.session(auth.credential());
+    // Deprecated fields work too; the shorter look-ups leave them out.
+    let answer = session.query(&Query::new(&documents::introspection::SCHEMA), &Budget::unlimited()).await;
+    let answer = match answer {
+        Ok(answer) => answer.value(),
+        Err(error) => return Finding::new(check, Verdict::Warning, format!("it cannot be read: {error}")),
+    };
     let mut missing = Vec::new();
-    for (root, kind) in [("Query", OperationKind::Query), ("Mutation", OperationKind::Mutation)] {
-        let known = match fields(&session, root).await {
-            Ok(known) => known,
-            Err(error) => return Finding::new(check, Verdict::Warning, format!("it cannot be read: {error}")),
-        };
+    for (root, kind) in [("queryType", OperationKind::Query), ("mutationType", OperationKind::Mutation)] {
+        let known = fields(&answer, root);
         let used = documents::ALL.iter().filter(|d| d.endpoint() == EndpointKind::Public && d.kind() == kind);
         for field in used.flat_map(|document| roots(document.text())) {
-            if !field.starts_with("__") && !known.contains(field) && !missing.contains(&field) {
+            if !known.contains(field) && !field.starts_with("__") && !missing.contains(&field) {
                 missing.push(field);
             }
         }
@@ -176,11 +179,12 @@ async fn schema(loaded: &Loaded, active: &AuthStatus) -> Finding {
     }
 }
 
-async fn fields(session: &PipefyClient, root: &str) -> Result<HashSet<String>, pipefy::Error> {
-    let answer = session.query(&introspection::root_fields(root), &Budget::unlimited()).await?.value();
-    let fields = answer.pointer("/__type/fields").and_then(Value::as_array);
-    let names = fields.into_iter().flatten().filter_map(|field| field.get("name")?.as_str());
-    Ok(names.map(str::to_owned).collect())
+/// The names of a root's fields in an answer to the introspection query.
+fn fields<'a>(answer: &'a Value, root: &str) -> HashSet<&'a str> {
+    let name = answer.pointer(&format!("/__schema/{root}/name"));
+    let types = answer.pointer("/__schema/types").and_then(Value::as_array).into_iter().flatten();
+    let fields = types.filter(|found| found.get("name") == name).filter_map(|found| found.get("fields")?.as_array());
+    fields.flatten().filter_map(|field| field.get("name")?.as_str()).collect()
 }
 
 /// The root fields of a document of ours: the names one level in, outside parentheses, behind their aliases.

@@ -38,6 +38,7 @@ pub(crate) struct Line {
 pub(crate) struct Globals {
     pub(crate) base_url: Option<String>,
     pub(crate) token: Option<String>,
+    pub(crate) account: Option<String>,
     pub(crate) allow_insecure_urls: Option<bool>,
     pub(crate) sandbox: bool,
     pub(crate) sandbox_data: Option<String>,
@@ -71,6 +72,7 @@ pub(crate) fn parse(argv: &[OsString]) -> Result<Line, Early> {
     let globals = Globals {
         base_url: matches.get_one::<String>("--base-url").cloned(),
         token: matches.get_one::<String>("--token").cloned(),
+        account: matches.get_one::<String>("--account").cloned(),
         allow_insecure_urls: switch(&matches, "--allow-insecure-urls", "--no-allow-insecure-urls"),
         sandbox: matches.get_flag("--sandbox"),
         sandbox_data: matches.get_one::<String>("--sandbox-data").cloned(),
@@ -158,6 +160,7 @@ fn sorted(argv: &[OsString]) -> (Vec<OsString>, bool) {
 pub(crate) const GLOBALS: &[(&str, bool)] = &[
     ("--base-url", true),
     ("--token", true),
+    ("--account", true),
     ("--allow-insecure-urls", false),
     ("--no-allow-insecure-urls", false),
     ("--sandbox", false),
@@ -187,12 +190,15 @@ fn root() -> clap::Command {
                 "Bearer token, before every other credential; other users of this machine can see it in the list of \
                  processes, so prefer PIPEFY_TOKEN",
             ),
+            value("--account", "NAME")
+                .conflicts_with("--token")
+                .help("One of several logins, instead of PIPEFY_ACCOUNT and of every token that is set"),
             switch("--allow-insecure-urls")
                 .overrides_with("--no-allow-insecure-urls")
                 .help("Accept http and internal URLs, instead of PIPEFY_ALLOW_INSECURE_URLS"),
             switch("--no-allow-insecure-urls").help("Refuse them"),
             switch("--sandbox")
-                .conflicts_with_all(["--base-url", "--token"])
+                .conflicts_with_all(["--base-url", "--token", "--account"])
                 .help("Use a sandbox on this machine; no account, no keychain"),
             value("--sandbox-data", "FILE")
                 .requires("--sandbox")

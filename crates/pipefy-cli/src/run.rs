@@ -176,6 +176,9 @@ impl Start {
         if let Some(url) = &self.globals.base_url {
             overrides.set(&settings::BASE_URL, "--base-url", url.trim());
         }
+        if let Some(name) = &self.globals.account {
+            overrides.set(&settings::ACCOUNT, "--account", name.trim());
+        }
         if self.globals.sandbox {
             // The address is known once it runs; until then nothing that is configured may stand in the way.
             overrides.set(&settings::BASE_URL, "--sandbox", "http://127.0.0.1");
@@ -189,7 +192,14 @@ impl Start {
         for warning in &loaded.report.warnings {
             self.terminal.err(warning);
         }
-        Ok(Loaded { pipefy: loaded.pipefy, auth: loaded.auth, policy: loaded.policy, ipaas: loaded.ipaas, report: loaded.report })
+        let mut auth = loaded.auth;
+        if self.globals.account.is_some() {
+            // Whoever names a login means it, not a token that happens to be set.
+            auth.static_token = None;
+            auth.service_account_client_secret = None;
+            auth.masking.clear();
+        }
+        Ok(Loaded { pipefy: loaded.pipefy, auth, policy: loaded.policy, ipaas: loaded.ipaas, report: loaded.report })
     }
 
     /// Opens a session and works with it until done or Ctrl-C.

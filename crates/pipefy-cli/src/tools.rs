@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::commands;
 use crate::failure::Failure;
 use crate::flow::Approved;
+use crate::names;
 use crate::output::{Body, Shown};
 use crate::prompt;
 use crate::run::Start;
@@ -62,12 +63,16 @@ pub(crate) fn describe<'a>(_: &'a Start, args: Map<String, Value>) -> BoxFuture<
 pub(crate) fn call<'a>(start: &'a Start, mut args: Map<String, Value>) -> BoxFuture<'a, Result<Shown, Failure>> {
     Box::pin(async move {
         let tool = find(&args)?;
-        let arguments = match args.shift_remove("args") {
+        let mut arguments = match args.shift_remove("args") {
             Some(Value::Object(arguments)) => arguments,
             _ => Map::new(),
         };
         let yes = args.get("yes") == Some(&Value::Bool(true));
         let loaded = start.settings()?;
+        if names::any(tool, &arguments) {
+            let resolved = start.session(&loaded, Approved::No, async |flow| names::resolve(flow, tool, arguments).await);
+            arguments = resolved.await?;
+        }
         let dry = arguments.get("dry_run") == Some(&Value::Bool(true));
         let approved = match tool.op().class {
             Class::Destructive if !dry => {

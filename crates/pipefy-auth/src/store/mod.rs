@@ -133,6 +133,8 @@ impl Keychain {
     pub fn with_store(settings: &AuthSettings, store: Arc<dyn SecretStore>) -> Result<Keychain, StoreError> {
         let account = account_name(&settings.auth_url, &settings.auth_client_id)
             .ok_or_else(|| StoreError::Unavailable("auth_url has no host".to_owned()))?;
+        // The unnamed login is where other programs look for it.
+        let account = settings.account.iter().fold(account, |account, name| format!("{account}|{name}"));
         Ok(Keychain {
             store,
             issuer: settings.auth_url.trim().to_owned(),

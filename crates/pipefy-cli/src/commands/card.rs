@@ -1,7 +1,7 @@
 //! Cards and their comments.
 
 use crate::command::{Command, Shape, Show, array, commas, flag, id, int, json, named, object, text, word};
-use crate::shapes;
+use crate::{bulk, shapes};
 
 pub(super) static COMMANDS: &[Command] = &[
     Command::new("card get", "get_card", "Show a card: title, pipe, phase and, on request, its field values").takes(&[
@@ -82,4 +82,16 @@ pub(super) static COMMANDS: &[Command] = &[
         .takes(&[id("comment_id", "Comment id")])
         .deletes(|given| named("comment", "comment_id", given))
         .shows(Show::Done("deleteComment")),
+    Command::new("card import", "create_card", "Create a card for every row of a file whose key is not there yet")
+        .flow(&["find_cards", "get_cards"], bulk::import_cards)
+        .takes(&[
+            word("file", "CSV with a header, JSON lines or a JSON array; - reads standard input"),
+            text("--pipe", "pipe_id", "Pipe id").required(),
+            bulk::KEY,
+            bulk::EVERY_ROW,
+            bulk::MAP,
+        ]),
+    Command::new("card export", "get_cards", "Show all cards of a pipe with their values, a row each; see --format")
+        .flow(&[], bulk::export_cards)
+        .takes(&[text("--pipe", "pipe_id", "Pipe id").required()]),
 ];

@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn forms_of_a_list() {
-        let draw = |grid: &Grid| grid.drawn(Some(40));
+        let draw = |grid: &Grid| grid.drawn(Some(60));
         let value = json!({"cards": {"edges": [
             {"node": {"id": "1", "title": "a, \"b\"", "phase": {"name": "New"}, "labels": []}},
             {"node": {"id": "2", "title": null, "due": "2026"}},
@@ -121,7 +121,7 @@ mod tests {
         );
         assert_eq!(Format::Ids.write(&value, &draw).unwrap(), "1\n2\n");
         let table = Format::Table.write(&value, &draw).unwrap();
-        assert!(table.contains("phase.name") && table.lines().all(|line| line.chars().count() <= 40), "{table}");
+        assert!(table.contains("phase.name") && table.lines().all(|line| line.chars().count() <= 60), "{table}");
         assert!(Format::Yaml.write(&value, &draw).unwrap().starts_with("cards:\n  edges:\n    - node:\n"));
         assert_eq!(Format::Csv.write(&json!([]), &draw).unwrap(), "");
         assert_eq!(Format::Csv.write(&json!({"success": true}), &draw).unwrap(), "success\r\ntrue\r\n");

@@ -15,7 +15,7 @@ fn shells_get_words_in_their_form() {
     };
     let bash = [("_PIPEFY_COMPLETE", "complete_bash"), ("COMP_WORDS", "pipefy\norg\nl"), ("COMP_CWORD", "2")];
     assert_eq!(ask(&bash), (0, "list\n".to_owned()));
-    let zsh = [("_PIPEFY_COMPLETE", "complete_zsh"), ("_TYPER_COMPLETE_ARGS", "pipefy card get --j")];
+    let zsh = [("_PIPEFY_COMPLETE", "complete_zsh"), ("_TYPER_COMPLETE_ARGS", "pipefy card get --js")];
     assert_eq!(ask(&zsh), (0, "_arguments '*: :((\"--json\":\"Print JSON, for programs\"))'\n".to_owned()));
     let fish = |action| {
         [

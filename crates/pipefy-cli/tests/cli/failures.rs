@@ -10,7 +10,8 @@ fn without_a_credential_the_arguments_are_judged_first() {
     exit code: 2
     ----- stdout
     ----- stderr
-    Missing Pipefy authentication. Set PIPEFY_TOKEN, or PIPEFY_SERVICE_ACCOUNT_CLIENT_ID and PIPEFY_SERVICE_ACCOUNT_CLIENT_SECRET (PIPEFY_SERVICE_ACCOUNT_*), or sign in with `pipefy auth login`. See docs/cli/auth.md, or try without an account: pipefy --sandbox org list
+    Missing Pipefy authentication. Set PIPEFY_TOKEN, or PIPEFY_SERVICE_ACCOUNT_CLIENT_ID and PIPEFY_SERVICE_ACCOUNT_CLIENT_SECRET (PIPEFY_SERVICE_ACCOUNT_*), or sign in with `pipefy auth login`.
+    hint: docs/cli/auth.md explains all ways; without an account try `pipefy --sandbox org list`
     ");
     let run = rig.run(&["card", "list", "--pipe", "1", "--search", "[]"]);
     assert_eq!(run.code, Some(2));

@@ -103,31 +103,56 @@ fn the_doctor_names_what_is_wrong() {
     assert!(run.stdout.contains("api\twrong") && run.stdout.contains("nobody is signed in"), "{run}");
 }
 
+/// A Pipefy that knows exports only: the first look finds one under way, the second finds `state`.
+async fn exporter(state: &'static str) -> String {
+    use axum::routing::{get, post};
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let file = format!("{url}/file.csv");
+    let looks = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let answer = move |body: String| async move {
+        let data = if body.contains("exportPipeReport(") {
+            json!({"exportPipeReport": {"pipeReportExport": {"id": "9", "state": "processing"}}})
+        } else {
+            let ready = looks.fetch_add(1, std::sync::atomic::Ordering::Relaxed) > 0;
+            let (state, file) = if ready { (state, file.as_str()) } else { ("processing", "") };
+            json!({"pipeReportExport": {"id": "9", "state": state, "fileURL": file}})
+        };
+        axum::Json(json!({ "data": data }))
+    };
+    let app = axum::Router::new()
+        .route("/graphql", post(answer))
+        .route("/file.csv", get(|| async { "id,title\r\n1,\"S\u{e3}o, Paulo\"\r\n" }));
+    tokio::spawn(async move { axum::serve(listener, app).await });
+    url
+}
+
 #[test]
 fn an_export_is_waited_for_and_written_as_it_is() {
-    let rig = Rig::new();
-    let pipe = rig.pipe("Customer Support");
-    let uuid = rig.json(&["pipe", "get", &pipe, "--json"])["pipe"]["uuid"].as_str().unwrap().to_owned();
-    let run = rig.run(&["report-pipe", "list", "--pipe", &uuid, "--format", "ids"]);
-    let report = run.stdout.lines().next().unwrap_or_else(|| panic!("a seeded report\n{run}"));
-    let export = |more: &[&str]| {
-        let mut line = vec!["report-pipe", "export", "--pipe", &pipe, "--report-id", report];
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let export = |state: &'static str, more: &[&str]| {
+        let url = runtime.block_on(exporter(state));
+        let rig = Rig::bare().with_token("token").with("PIPEFY_BASE_URL", url).with("PIPEFY_ALLOW_INSECURE_URLS", "true");
+        let mut line = vec!["report-pipe", "export", "--pipe", "1", "--report-id", "2"];
         line.extend(more);
         rig.run(&line)
     };
-    let run = export(&["--format", "csv"]);
+    let run = export("done", &["--format", "csv"]);
     assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""), "{run}");
-    assert!(run.stdout.lines().count() > 1 && run.stdout.lines().next().unwrap().contains(','), "{run}");
-    let run = export(&["--json"]);
-    assert!(run.code == Some(0) && run.stdout.contains("\"id\""), "{run}");
+    assert_eq!(run.stdout, "id,title\r\n1,\"S\u{e3}o, Paulo\"\r\n");
+    let run = export("failed", &["--format", "csv"]);
+    assert_eq!((run.code, run.stdout.as_str()), (Some(1), ""), "{run}");
+    assert!(run.stderr.contains("ended as failed"), "{run}");
+    let run = export("done", &["--format", "csv", "--poll-timeout", "1"]);
+    assert!(run.code == Some(1) && run.stderr.contains("--poll-timeout"), "{run}");
+    let run = export("done", &["--json"]);
+    assert!(run.code == Some(0) && run.stdout.contains("\"id\": \"9\""), "{run}");
     for (more, wanted) in [
         (&["--format", "csv", "--json"][..], "--json"),
         (&["--format", "csv", "--poll-timeout", "0"], "--poll-timeout"),
         (&["--format", "xls"], "json or csv"),
     ] {
-        let run = export(more);
+        let run = export("done", more);
         assert!(run.code == Some(2) && run.stderr.contains(wanted), "{more:?}\n{run}");
     }
-    let run = rig.run(&["report-pipe", "export", "--pipe", &pipe, "--report-id", "999999999", "--format", "csv"]);
-    assert_eq!((run.code, run.stdout.as_str()), (Some(1), ""), "{run}");
 }

@@ -90,12 +90,15 @@ fn help_of_a_command_shows_its_options() {
       <CARD_ID>  Card id
 
     Options:
-          --help     Show this help
-      -j, --json     Print JSON, for programs
-      -y, --yes      Do it without asking
-          --dry-run  Show what would be sent and send nothing
-          --verify   Read the change back
-          --debug    Show codes and the correlation id in errors
+          --help           Show this help
+      -j, --json           Print JSON, for programs
+          --format <WORD>  Print in this form; csv, table and ids show only the things [possible values:
+                           json, yaml, csv, table, ids]
+          --jq <TEXT>      Print what this jq filter gives, text unquoted
+      -y, --yes            Do it without asking
+          --dry-run        Show what would be sent and send nothing
+          --verify         Read the change back
+          --debug          Show codes and the correlation id in errors
     ----- stderr
     ");
 }

@@ -1,12 +1,15 @@
 //! Drives the real program: against a sandbox on loopback, and without one.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+mod bulk;
 mod cards;
 mod clients;
 mod completion;
 mod failures;
 mod forms;
 mod names;
+#[cfg(target_os = "linux")]
+mod keychain;
 mod lines;
 mod rig;
 /// The issuer with every fault a test may ask for.

@@ -8,6 +8,8 @@ fn a_name_stands_for_an_id() {
     let pipe = rig.pipe("Customer Support");
     let by_name = rig.json(&["pipe", "get", "name:customer support", "--json"]);
     assert_eq!(by_name["pipe"]["id"], pipe.as_str());
+    let called = rig.json(&["tools", "call", "get_pipe", "--args", "{\"pipe_id\": \"name:Customer Support\"}", "--json"]);
+    assert!(called.to_string().contains(&pipe), "{called}");
     let phase = &by_name["pipe"]["phases"][0];
     let found = rig.json(&["phase", "get", &format!("name:Customer Support/{}", phase["name"].as_str().unwrap()), "--json"]);
     assert!(!found.is_null());

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::rig::{Rig, Run};
 use crate::transcript;
 
-const ADMINISTRATOR: &str = "ana.souza@aurora.example";
+pub(crate) const ADMINISTRATOR: &str = "ana.souza@aurora.example";
 
 /// A program that waits for somebody; ended when the test gives up.
 pub(crate) struct Waiting {
@@ -94,7 +94,7 @@ fn answer(rig: &Rig, url: &str, field: (&str, &str)) -> (u16, String) {
     })
 }
 
-fn sign_in(rig: &Rig, person: &str) -> Run {
+pub(crate) fn sign_in(rig: &Rig, person: &str) -> Run {
     let mut login = Waiting::start(rig, &["auth", "login", "--no-browser"]);
     let url = login.line("Authorization URL: ");
     assert_eq!(answer(rig, &url, ("person", person)).0, 200);
@@ -147,7 +147,16 @@ impl Stored {
 #[test]
 fn a_browser_login_opens_commands_until_logout() {
     let rig = Rig::new().with_token("");
-    transcript!(sign_in(&rig, ADMINISTRATOR), @"");
+    transcript!(sign_in(&rig, ADMINISTRATOR), @"
+    exit code: 0
+    ----- stdout
+    Signing in at [SANDBOX]/realms/pipefy
+
+    Authorization URL: [URL]
+
+    Signed in to Pipefy ([SANDBOX]/realms/pipefy). The session is kept in PlaintextKeyring.
+    ----- stderr
+    ");
     let organizations = rig.json(&["org", "list", "--json"]);
     assert!(!organizations.as_array().unwrap().is_empty(), "{organizations}");
     let status = rig.json(&["auth", "status", "--json"]);
@@ -155,12 +164,37 @@ fn a_browser_login_opens_commands_until_logout() {
         [&status["identity"]["email"], &status["auth_source"], &status["state"], &status["keychain_backend"]],
         [ADMINISTRATOR, "stored-session", "active", "PlaintextKeyring"]
     );
-    transcript!(rig.run(&["auth", "status"]), @"");
+    transcript!(rig.run(&["auth", "status"]), @"
+    exit code: 0
+    ----- stdout
+    Signed in to Pipefy ([SANDBOX]/realms/pipefy)
+      Identity:      ana.souza@aurora.example (Ana Souza)
+      Auth source:   stored session of [SANDBOX]/realms/pipefy
+      Expires:       in [TIME]
+      Refresh token: in [TIME]
+      Keychain:      PlaintextKeyring
+    ----- stderr
+    ");
 
     let old = Stored::of(&rig).read();
-    transcript!(rig.run(&["auth", "logout"]), @"");
-    transcript!(rig.run(&["auth", "logout"]), @"");
-    transcript!(rig.run(&["auth", "status"]), @"");
+    transcript!(rig.run(&["auth", "logout"]), @"
+    exit code: 0
+    ----- stdout
+    Signed out of Pipefy ([SANDBOX]/realms/pipefy).
+    ----- stderr
+    ");
+    transcript!(rig.run(&["auth", "logout"]), @"
+    exit code: 0
+    ----- stdout
+    Not signed in. Nothing to do.
+    ----- stderr
+    ");
+    transcript!(rig.run(&["auth", "status"]), @"
+    exit code: 2
+    ----- stdout
+    Not signed in. Run `pipefy auth login`, or set PIPEFY_TOKEN or PIPEFY_SERVICE_ACCOUNT_*; see docs/cli/auth.md.
+    ----- stderr
+    ");
     assert_eq!(rig.run(&["org", "list"]).code, Some(2));
     // What the session held is void at the issuer as well.
     let token = old["access_token"].as_str().unwrap();
@@ -173,12 +207,49 @@ fn a_new_login_replaces_the_session_and_names_what_beats_it() {
     let rig = Rig::new().with_token("");
     assert_eq!(sign_in(&rig, ADMINISTRATOR).code, Some(0));
     let rig = rig.with_token("sandbox-token-guest");
-    transcript!(sign_in(&rig, "bruno.lima@aurora.example"), @"");
+    transcript!(sign_in(&rig, "bruno.lima@aurora.example"), @"
+    exit code: 0
+    ----- stdout
+    Signing in at [SANDBOX]/realms/pipefy
+
+    Authorization URL: [URL]
+
+    Signed in to Pipefy ([SANDBOX]/realms/pipefy). The session is kept in PlaintextKeyring.
+    ----- stderr
+    note: PIPEFY_TOKEN is set, and other pipefy commands continue to use it instead of this session.
+    ");
     let status = rig.json(&["auth", "status", "--json"]);
     assert_eq!(status["auth_source"], "env-token");
     assert_eq!(status["masking_env_vars"], json!(["PIPEFY_TOKEN"]));
     let rig = rig.with_token("");
     assert_eq!(rig.json(&["auth", "status", "--json"])["identity"]["email"], "bruno.lima@aurora.example");
+}
+
+#[test]
+fn several_logins_have_names() {
+    let rig = Rig::new().with_token("");
+    assert_eq!(sign_in(&rig, ADMINISTRATOR).code, Some(0));
+    let mut login = Waiting::start(&rig, &["--account", "work", "auth", "login", "--no-browser"]);
+    let url = login.line("Authorization URL: ");
+    assert_eq!(answer(&rig, &url, ("person", "bruno.lima@aurora.example")).0, 200);
+    assert_eq!(login.end(&rig).code, Some(0));
+    let who = |rig: &Rig, line: &[&str]| rig.json(line)["identity"]["email"].as_str().unwrap().to_owned();
+    let named = ["--account", "work", "auth", "status", "--json"];
+    assert_eq!(who(&rig, &["auth", "status", "--json"]), ADMINISTRATOR);
+    assert_eq!(who(&rig, &named), "bruno.lima@aurora.example");
+    assert!(rig.run(&["--account", "work", "auth", "status"]).stdout.contains("stored session work of"));
+    // A name means the login, whatever token is set; without one the token wins as ever.
+    let rig = rig.with_token("sandbox-token-guest");
+    assert_eq!(who(&rig, &named), "bruno.lima@aurora.example");
+    assert_eq!(rig.json(&["auth", "status", "--json"])["auth_source"], "env-token");
+    let rig = rig.with_token("").with("PIPEFY_ACCOUNT", "work");
+    assert_eq!(who(&rig, &["auth", "status", "--json"]), "bruno.lima@aurora.example");
+    assert_eq!(rig.run(&["auth", "logout"]).code, Some(0));
+    assert_eq!(rig.run(&["org", "list"]).code, Some(2));
+    let rig = rig.with("PIPEFY_ACCOUNT", "a b");
+    assert!(rig.run(&["org", "list"]).stderr.contains("PIPEFY_ACCOUNT"));
+    let run = rig.run(&["--account", "x", "--token", "y", "org", "list"]);
+    assert!(run.code == Some(2) && run.stderr.contains("--account"), "{run}");
 }
 
 #[test]
@@ -266,10 +337,32 @@ fn a_session_that_was_ended_elsewhere_says_what_to_do() {
     assert_eq!(rig.run(&["auth", "logout"]).code, Some(0));
     std::fs::write(&stored.0, copy).unwrap();
     // The access token looks good and is refused: one renewal is tried, then the 401 stands.
-    transcript!(rig.run(&["org", "list"]), @"");
+    transcript!(rig.run(&["org", "list"]), @"
+    exit code: 1
+    ----- stdout
+    ----- stderr
+    Pipefy did not accept the sign-in (Unauthorized: The access token is missing, unknown or expired). Nothing was applied, so it is safe to repeat the call after signing in again (`pipefy auth status` shows which credential is used)
+    Pipefy said: Unauthorized: The access token is missing, unknown or expired
+    ");
     stored.expire();
-    transcript!(rig.run(&["org", "list"]), @"");
-    transcript!(rig.run(&["auth", "status"]), @"");
+    transcript!(rig.run(&["org", "list"]), @"
+    exit code: 2
+    ----- stdout
+    ----- stderr
+    The stored session could not be refreshed: Refresh failed: invalid_grant: The refresh token is unknown, used, expired or revoked. Run `pipefy auth login`.
+    ");
+    transcript!(rig.run(&["auth", "status"]), @"
+    exit code: 2
+    ----- stdout
+    Signed in to Pipefy ([SANDBOX]/realms/pipefy), but the session cannot be used
+      Identity:      unknown
+      Auth source:   stored session of [SANDBOX]/realms/pipefy
+      Expires:       expired
+      Refresh token: in [TIME]
+      Keychain:      PlaintextKeyring
+    ----- stderr
+    The stored session could not be refreshed: Refresh failed: invalid_grant: The refresh token is unknown, used, expired or revoked. Run `pipefy auth login`.
+    ");
     let run = rig.run(&["auth", "status", "--json"]);
     let report: Value = serde_json::from_str(&run.stdout).unwrap();
     assert_eq!((run.code, &report["state"], run.stderr.as_str()), (Some(2), &json!("refresh-expired"), ""), "{run}");
@@ -285,7 +378,13 @@ fn logout_says_when_the_issuer_was_not_told() {
     let rig = Rig::new().with_token("");
     assert_eq!(sign_in(&rig, ADMINISTRATOR).code, Some(0));
     post(&rig, "/_sandbox/faults", json!({ "rules": [{ "endpoint": "oidc", "status": 503, "body": "{\"canary\": 1}" }] }));
-    transcript!(rig.run(&["auth", "logout"]), @"");
+    transcript!(rig.run(&["auth", "logout"]), @"
+    exit code: 0
+    ----- stdout
+    Signed out of Pipefy ([SANDBOX]/realms/pipefy) on this machine only.
+    ----- stderr
+    The refresh token could not be revoked at the IdP (HTTP 503); it may remain valid at the server until its natural expiry.
+    ");
     assert_eq!(rig.run(&["org", "list"]).code, Some(2), "it is gone from this machine all the same");
 }
 

@@ -150,6 +150,8 @@ pub struct AuthSettings {
     pub auth_url: String,
     /// OIDC client id.
     pub auth_client_id: String,
+    /// Which of several stored logins; the unnamed one when none.
+    pub account: Option<String>,
     /// The API root, as in [`PipefySettings`].
     pub base_url: String,
     /// Whether `http` and internal hosts are accepted in URLs.
@@ -177,6 +179,7 @@ impl Default for AuthSettings {
             service_account_client_secret: None,
             auth_url: "https://signin.pipefy.com/realms/pipefy".to_owned(),
             auth_client_id: "pipefy-cli".to_owned(),
+            account: None,
             base_url: "https://app.pipefy.com".to_owned(),
             allow_insecure_urls: false,
             disable_stored_session: false,
@@ -211,6 +214,14 @@ impl AuthSettings {
             service_account_client_secret: client_secret,
             auth_url: from.url(&names::AUTH_URL, shared.policy).unwrap_or_default(),
             auth_client_id: from.required(&names::AUTH_CLIENT_ID, parse::opaque),
+            account: from.optional(&names::ACCOUNT, |raw| {
+                let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+                let name = parse::opaque(raw)?;
+                match name.len() <= 40 && name.chars().all(fits) {
+                    true => Ok(name),
+                    false => Err("must be letters, digits, `.`, `_` and `-`, at most 40".to_owned()),
+                }
+            }),
             base_url: shared.base_url.clone(),
             allow_insecure_urls: shared.policy.is_insecure(),
             disable_stored_session: from.required(&names::DISABLE_STORED_SESSION, parse::switch),

@@ -193,6 +193,13 @@ variables! {
         rule: "non-empty, one line",
         doc: "OIDC client id of the interactive login (a public client).",
     }
+    ACCOUNT {
+        key: "account",
+        group: Group::Auth,
+        env: &["PIPEFY_ACCOUNT"],
+        rule: "letters, digits, `.`, `_` and `-`, at most 40",
+        doc: "Name of the stored login to use, where there are several; the unnamed one when not set.",
+    }
     DISABLE_STORED_SESSION {
         key: "disable_stored_session",
         group: Group::Auth,
