@@ -73,7 +73,9 @@ pub enum DiscoveryError {
         named: String,
     },
     /// An endpoint breaks the URL policy.
-    #[error("the OIDC discovery document has an invalid {field}: {reason}; check PIPEFY_AUTH_URL, or tell whoever runs the auth server")]
+    #[error(
+        "the OIDC discovery document has an invalid {field}: {reason}; check PIPEFY_AUTH_URL, or tell whoever runs the auth server"
+    )]
     Endpoint {
         /// Which.
         field: &'static str,

@@ -50,7 +50,8 @@ impl AuthHttp {
         let answer = answer.map_err(|error| HttpFailure::new(&error).to_string())?;
         let took = started.elapsed();
         let date = answer.headers().get(reqwest::header::DATE).and_then(|date| date.to_str().ok());
-        let theirs = date.and_then(|date| jiff::fmt::rfc2822::parse(date).ok()).map(|date| date.timestamp().as_second());
+        let theirs =
+            date.and_then(|date| jiff::fmt::rfc2822::parse(date).ok()).map(|date| date.timestamp().as_second());
         Ok(Probe { status: answer.status().as_u16(), ahead: theirs.map(|theirs| crate::session::now() - theirs), took })
     }
 

@@ -45,7 +45,10 @@ pub(crate) async fn verify(
 ) -> Result<(), String> {
     let header = decode_header(token).map_err(|_| "the ID token is not a JWT; check PIPEFY_AUTH_URL".to_owned())?;
     if !ALGORITHMS.contains(&header.alg) {
-        return Err(format!("the ID token is signed with {:?}, which is not accepted; check PIPEFY_AUTH_URL", header.alg));
+        return Err(format!(
+            "the ID token is signed with {:?}, which is not accepted; check PIPEFY_AUTH_URL",
+            header.alg
+        ));
     }
     let keys = keys(http, issuer).await?;
     let mut validation = Validation::new(header.alg);
@@ -68,14 +71,18 @@ pub(crate) async fn verify(
 
 fn check(claims: &Claims, client_id: &str, nonce: Option<&str>) -> Result<(), String> {
     if nonce.is_some() && claims.nonce.as_deref() != nonce {
-        return Err("the ID token was refused: its nonce is not the one that was sent; run `pipefy auth login` again".to_owned());
+        return Err("the ID token was refused: its nonce is not the one that was sent; run `pipefy auth login` again"
+            .to_owned());
     }
     let several = claims.aud.as_array().is_some_and(|list| list.len() > 1);
     match &claims.azp {
         Some(azp) if azp.as_str() != Some(client_id) => {
             Err("the ID token was refused: it was issued to another client; check PIPEFY_AUTH_CLIENT_ID".to_owned())
         }
-        None if several => Err("the ID token was refused: it does not say which client it was issued to; check PIPEFY_AUTH_CLIENT_ID".to_owned()),
+        None if several => {
+            Err("the ID token was refused: it does not say which client it was issued to; check PIPEFY_AUTH_CLIENT_ID"
+                .to_owned())
+        }
         _ => Ok(()),
     }
 }
@@ -96,7 +103,8 @@ fn explain(kind: &jsonwebtoken::errors::ErrorKind) -> String {
 
 async fn keys(http: &AuthHttp, issuer: &Issuer) -> Result<JwkSet, String> {
     let Some(uri) = &issuer.jwks_uri else {
-        return Err("the issuer sent an ID token but publishes no keys (jwks_uri) to verify it; check PIPEFY_AUTH_URL".to_owned());
+        return Err("the issuer sent an ID token but publishes no keys (jwks_uri) to verify it; check PIPEFY_AUTH_URL"
+            .to_owned());
     };
     let unreachable =
         |cause: &dyn std::fmt::Display| format!("the issuer's keys could not be fetched ({cause}); try again");

@@ -220,9 +220,10 @@ impl DeviceLogin {
         };
         match answer {
             Err(GrantError::OAuth { code, .. }) if code == "expired_token" => Err(expired()),
-            Err(GrantError::OAuth { ref code, .. }) if code == "access_denied" => {
-                Err(AuthError::login(format!("access_denied: the request was denied in the browser. {}", next_step(code))))
-            }
+            Err(GrantError::OAuth { ref code, .. }) if code == "access_denied" => Err(AuthError::login(format!(
+                "access_denied: the request was denied in the browser. {}",
+                next_step(code)
+            ))),
             Err(error) => Err(failed(&error)),
             Ok(answer) => {
                 // Granted somewhere between start and now; the lifetime counts from the answer.
@@ -285,7 +286,9 @@ fn next_step(code: &str) -> &'static str {
     match code {
         "access_denied" => "Run `pipefy auth login` again, or ask your administrator whether you may sign in.",
         "invalid_client" | "unauthorized_client" => "Check PIPEFY_AUTH_CLIENT_ID.",
-        "invalid_scope" => "The auth server does not let this client ask for offline_access; check PIPEFY_AUTH_CLIENT_ID.",
+        "invalid_scope" => {
+            "The auth server does not let this client ask for offline_access; check PIPEFY_AUTH_CLIENT_ID."
+        }
         "server_error" | "temporarily_unavailable" => "The auth server has a problem; try again later.",
         _ => "Run `pipefy auth login` again.",
     }

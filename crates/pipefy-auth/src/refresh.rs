@@ -147,13 +147,11 @@ impl SessionKeeper {
     }
 
     async fn renew(&self, session: &StoredSession) -> Result<StoredSession, RefreshError> {
-        let issuer = Issuer::discover(&self.http, &self.issuer, self.policy)
-            .await
-            .map_err(|error| {
-                let text = error.to_string();
-                let said = if text.starts_with("OIDC discovery failed") { "" } else { "OIDC discovery failed: " };
-                RefreshError::new(format!("{said}{text}"))
-            })?;
+        let issuer = Issuer::discover(&self.http, &self.issuer, self.policy).await.map_err(|error| {
+            let text = error.to_string();
+            let said = if text.starts_with("OIDC discovery failed") { "" } else { "OIDC discovery failed: " };
+            RefreshError::new(format!("{said}{text}"))
+        })?;
         let client = grant::client(&self.client_id, &issuer.token_endpoint).map_err(|error| refused(&error))?;
         let token = RefreshToken::new(session.tokens.refresh_token.expose_secret().to_owned());
         let carrier = Carrier { http: &self.http, expect: Expect::Tokens };
@@ -236,9 +234,7 @@ impl BearerSource for SessionSource {
                 Err(error) if error.is_final() => {
                     Err(CredentialError::Refused { message: AuthError::Refresh(error).to_string() })
                 }
-                Err(error) => {
-                    Err(CredentialError::Unavailable { message: AuthError::Refresh(error).to_string() })
-                }
+                Err(error) => Err(CredentialError::Unavailable { message: AuthError::Refresh(error).to_string() }),
             }
         })
     }

@@ -6,8 +6,8 @@ use futures_util::future::BoxFuture;
 use pipefy::settings::AuthSettings;
 use pipefy::{Budget, PipefyEngine, Surface, organizations};
 use pipefy_auth::{
-    AuthError, AuthHttp, AuthStatus, BrowserLogin, CALLBACK_LIMIT, DeviceLogin, Identity, Logout, Platform,
-    Revocation, SessionKeeper, StoredSession, keychain_hint, status,
+    AuthError, AuthHttp, AuthStatus, BrowserLogin, CALLBACK_LIMIT, DeviceLogin, Identity, Logout, Platform, Revocation,
+    SessionKeeper, StoredSession, keychain_hint, status,
 };
 use serde_json::{Map, Value};
 

@@ -21,7 +21,8 @@ type Args = Map<String, Value>;
 type Work<'a> = BoxFuture<'a, Result<Shown, Failure>>;
 
 /// `--key`
-pub(crate) const KEY: Param = text("--key", "key", "Column that tells rows apart; a row whose value is there already is left out");
+pub(crate) const KEY: Param =
+    text("--key", "key", "Column that tells rows apart; a row whose value is there already is left out");
 
 /// `--every-row`
 pub(crate) const EVERY_ROW: Param = flag("--every-row", "every_row", "Create every row, whatever is there already");
@@ -112,7 +113,9 @@ fn import<'a>(flow: &'a Flow<'a>, args: Args, kind: &'static Kind) -> Work<'a> {
         let key = key(&args, &targets)?;
         let missing: Vec<&str> = fields
             .iter()
-            .filter(|field| field.required && !targets.values().any(|target| *target == Target::Field(field.id.clone())))
+            .filter(|field| {
+                field.required && !targets.values().any(|target| *target == Target::Field(field.id.clone()))
+            })
             .map(|field| field.label.as_str())
             .collect();
         if !missing.is_empty() {
@@ -126,9 +129,7 @@ fn import<'a>(flow: &'a Flow<'a>, args: Args, kind: &'static Kind) -> Work<'a> {
         let mut stopped = false;
         for (at, row) in rows.iter().enumerate() {
             let value = key.as_ref().map(|(column, _)| shown(row.get(column)));
-            let line = |result: &str, id: Option<String>, error: Option<String>| {
-                json!({ "row": at + 1, "key": value, "result": result, "id": id, "error": error })
-            };
+            let line = |result: &str, id: Option<String>, error: Option<String>| json!({ "row": at + 1, "key": value, "result": result, "id": id, "error": error });
             let made = async {
                 if let (Some((_, target)), Some(value)) = (&key, &value) {
                     if value.is_empty() {
@@ -211,7 +212,8 @@ fn rows(file: &str) -> Result<Vec<Args>, Failure> {
 
 fn json_lines(content: &str) -> Result<Vec<Args>, String> {
     let lines = content.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
-    let parsed = lines.map(|(at, line)| serde_json::from_str(line).map_err(|error| format!("line {}: {error}", at + 1)));
+    let parsed =
+        lines.map(|(at, line)| serde_json::from_str(line).map_err(|error| format!("line {}: {error}", at + 1)));
     parsed.collect()
 }
 
@@ -222,7 +224,8 @@ fn csv_rows(content: &str) -> Result<Vec<Args>, String> {
     // Of equal counts the comma wins.
     let separator = [b'\t', b';', b','].into_iter().max_by_key(count).unwrap_or(b',');
     let mut reader = csv::ReaderBuilder::new().delimiter(separator).from_reader(content.as_bytes());
-    let columns: Vec<String> = reader.headers().map_err(|e| e.to_string())?.iter().map(|c| c.trim().to_owned()).collect();
+    let columns: Vec<String> =
+        reader.headers().map_err(|e| e.to_string())?.iter().map(|c| c.trim().to_owned()).collect();
     for (at, column) in columns.iter().enumerate() {
         if column.is_empty() || columns.iter().take(at).any(|other| other == column) {
             return Err(format!("column {} has no name of its own", at + 1));
@@ -326,7 +329,10 @@ fn distinct(rows: &[Args], column: &str) -> Result<(), Failure> {
     for (at, row) in rows.iter().enumerate() {
         let value = shown(row.get(column));
         if let Some(before) = seen.insert(value.clone(), at + 1).filter(|_| !value.is_empty()) {
-            return Err(Failure::refused(format!("Rows {before} and {} have the same {column}; a key is unique.", at + 1)));
+            return Err(Failure::refused(format!(
+                "Rows {before} and {} have the same {column}; a key is unique.",
+                at + 1
+            )));
         }
     }
     Ok(())

@@ -91,13 +91,19 @@ async fn network(loaded: &Loaded) -> Vec<Finding> {
             continue;
         }
         findings.push(match http.probe(&url, LOOK).await {
-            Err(cause) => Finding::new(check, Verdict::Wrong, format!("{url} cannot be reached ({cause}); check the network and proxies")),
+            Err(cause) => Finding::new(
+                check,
+                Verdict::Wrong,
+                format!("{url} cannot be reached ({cause}); check the network and proxies"),
+            ),
             Ok(probe) => {
                 clock = clock.or(probe.ahead);
                 match probe.status {
-                    status if wanted && status != 200 => {
-                        Finding::new(check, Verdict::Warning, format!("{url} answers HTTP {status}; check PIPEFY_AUTH_URL"))
-                    }
+                    status if wanted && status != 200 => Finding::new(
+                        check,
+                        Verdict::Warning,
+                        format!("{url} answers HTTP {status}; check PIPEFY_AUTH_URL"),
+                    ),
                     500.. => Finding::new(check, Verdict::Warning, format!("{url} answers HTTP {}", probe.status)),
                     _ => Finding::new(check, Verdict::Fine, format!("{url} answers in {} ms", probe.took.as_millis())),
                 }
@@ -109,7 +115,8 @@ async fn network(loaded: &Loaded) -> Vec<Finding> {
             ahead if ahead.abs() <= CLOCK => Finding::new("clock", Verdict::Fine, "agrees with the server's"),
             ahead => {
                 let direction = if ahead > 0 { "ahead of" } else { "behind" };
-                let text = format!("is {} s {direction} the server's; tokens are refused for that, set it right", ahead.abs());
+                let text =
+                    format!("is {} s {direction} the server's; tokens are refused for that, set it right", ahead.abs());
                 Finding::new("clock", Verdict::Wrong, text)
             }
         });
@@ -199,7 +206,11 @@ fn roots(document: &str) -> Vec<&str> {
         if let Some(begun) = start.filter(|_| !name) {
             start = None;
             if braces == 1 && parentheses == 0 && c != ':' {
-                names.extend(document.get(begun..at).filter(|_| !document.get(..begun).unwrap_or_default().ends_with(['@', '.', '$'])));
+                names.extend(
+                    document
+                        .get(begun..at)
+                        .filter(|_| !document.get(..begun).unwrap_or_default().ends_with(['@', '.', '$'])),
+                );
             }
         }
         match c {
@@ -220,7 +231,8 @@ fn roots(document: &str) -> Vec<&str> {
 fn clients(start: &Start) -> Vec<Finding> {
     let (found, notes) = mcp::registrations(&start.environment);
     let text = |entry: &Value, key: &str| entry.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let places: Vec<String> = found.iter().map(|entry| format!("{} ({})", text(entry, "client"), text(entry, "scope"))).collect();
+    let places: Vec<String> =
+        found.iter().map(|entry| format!("{} ({})", text(entry, "client"), text(entry, "scope"))).collect();
     let mut findings = vec![Finding::new(
         "mcp clients",
         Verdict::Fine,

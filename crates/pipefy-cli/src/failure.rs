@@ -106,9 +106,9 @@ impl Failure {
     pub(crate) fn hint(&self) -> Option<String> {
         match self {
             Self::Hinted(_, hint) => Some(hint.clone()),
-            Self::Auth(AuthError::NoCredentials { .. }) => {
-                Some("docs/cli/auth.md explains all ways; without an account try `pipefy --sandbox org list`".to_owned())
-            }
+            Self::Auth(AuthError::NoCredentials { .. }) => Some(
+                "docs/cli/auth.md explains all ways; without an account try `pipefy --sandbox org list`".to_owned(),
+            ),
             _ => None,
         }
     }

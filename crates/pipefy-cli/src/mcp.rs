@@ -50,7 +50,11 @@ fn places(environment: &Environment) -> Vec<Place> {
     let codex = folder("CODEX_HOME").or_else(|| below(home, ".codex"));
     let user = [
         ("claude-code", below(claude.as_deref().or(home), ".claude.json"), Dialect::Typed("mcpServers")),
-        ("claude-desktop", below(roaming.as_deref(), "Claude/claude_desktop_config.json"), Dialect::Plain("mcpServers")),
+        (
+            "claude-desktop",
+            below(roaming.as_deref(), "Claude/claude_desktop_config.json"),
+            Dialect::Plain("mcpServers"),
+        ),
         ("cursor", below(home, ".cursor/mcp.json"), Dialect::Plain("mcpServers")),
         ("codex", below(codex.as_deref(), "config.toml"), Dialect::Toml("mcp_servers")),
         ("vscode", below(roaming.as_deref(), "Code/User/mcp.json"), Dialect::Typed("servers")),
@@ -62,11 +66,14 @@ fn places(environment: &Environment) -> Vec<Place> {
         ("codex", ".codex/config.toml", Dialect::Toml("mcp_servers")),
         ("vscode", ".vscode/mcp.json", Dialect::Typed("servers")),
     ];
-    let user = user.into_iter().filter_map(|(client, path, dialect)| {
-        Some(Place { client, scope: "user", path: path?, dialect })
-    });
-    let project = project.into_iter().map(|(client, path, dialect)| {
-        Place { client, scope: "project", path: PathBuf::from(path), dialect }
+    let user = user
+        .into_iter()
+        .filter_map(|(client, path, dialect)| Some(Place { client, scope: "user", path: path?, dialect }));
+    let project = project.into_iter().map(|(client, path, dialect)| Place {
+        client,
+        scope: "project",
+        path: PathBuf::from(path),
+        dialect,
     });
     let mut places: Vec<Place> = user.collect();
     // In the home folder both are the same file.
@@ -116,12 +123,17 @@ pub(crate) fn install<'a>(start: &'a Start, args: Args) -> Work<'a> {
             file.save().map_err(unusable)?;
         }
         let shown = match changed {
-            true => format!("Registered {name} with {} ({}). Restart it to use Pipefy.\n", place.client, place.path.display()),
+            true => format!(
+                "Registered {name} with {} ({}). Restart it to use Pipefy.\n",
+                place.client,
+                place.path.display()
+            ),
             false => format!("{name} is registered with {} already ({}).\n", place.client, place.path.display()),
         };
         let mut shown = Shown::text(shown);
         if !found {
-            shown = shown.note(format!("note: {server} was not found beside this program; it has to be on the client's PATH."));
+            shown = shown
+                .note(format!("note: {server} was not found beside this program; it has to be on the client's PATH."));
         }
         if env.iter().any(|(name, _)| name.contains("TOKEN") || name.contains("SECRET")) {
             shown = shown.note("note: the file now holds a secret in the clear; `pipefy auth login` does without.");

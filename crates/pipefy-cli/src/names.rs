@@ -146,7 +146,11 @@ fn one(what: &str, name: &str, things: Vec<Thing>) -> Result<String, Failure> {
                     false => format!("{} in {}", thing.id, thing.place),
                 })
                 .collect();
-            Err(Failure::refused(format!("{} things are the {what} {name}: {}. Give the id.", several.len(), list.join(", "))))
+            Err(Failure::refused(format!(
+                "{} things are the {what} {name}: {}. Give the id.",
+                several.len(),
+                list.join(", ")
+            )))
         }
     }
 }
@@ -208,7 +212,8 @@ async fn cards_of(flow: &Flow<'_>, pipe: &str, title: &str) -> Result<Vec<Thing>
 pub(crate) async fn other_kind(flow: &Flow<'_>, tool: &Tool, args: &Map<String, Value>) -> Option<String> {
     let (id, kind) = tool.op().touches.iter().find_map(|id| {
         let text = args.get(id.arg)?.as_str()?;
-        matches!(id.kind, IdKind::Card | IdKind::Pipe | IdKind::Table | IdKind::Phase).then_some((text.to_owned(), id.kind))
+        matches!(id.kind, IdKind::Card | IdKind::Pipe | IdKind::Table | IdKind::Phase)
+            .then_some((text.to_owned(), id.kind))
     })?;
     let looks = [
         (IdKind::Pipe, pipes::get_pipe(&id), "/pipe/name", "pipe", "pipe get"),

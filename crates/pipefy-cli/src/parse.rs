@@ -261,7 +261,8 @@ pub(crate) fn options(command: &Command) -> Vec<Param> {
         Form::Text => {}
     }
     if command.form != Form::Text {
-        let format = choice("--format", FORMAT, Format::NAMES, "Print in this form; csv, table and ids show only the things");
+        let format =
+            choice("--format", FORMAT, Format::NAMES, "Print in this form; csv, table and ids show only the things");
         let jq = text("--jq", JQ, "Print what this jq filter gives, text unquoted");
         options.extend([format, jq].into_iter().filter(|param| !command.has_flag(param.flag())));
     }

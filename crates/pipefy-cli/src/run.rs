@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pipefy::settings::{
-    self, AuthSettings, Environment, IPAAS_CONNECTION_PREFIX, IpaasSettings, Overrides, PipefySettings, PolicySettings, Report,
+    self, AuthSettings, Environment, IPAAS_CONNECTION_PREFIX, IpaasSettings, Overrides, PipefySettings, PolicySettings,
+    Report,
 };
 use pipefy::{Budget, Credential, PipefyEngine, Surface};
 use pipefy_auth::AuthError;
@@ -15,12 +16,12 @@ use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use crate::command::{Command, Consent, Route};
+use crate::commands::catalogue;
 use crate::credential::Lazy;
 use crate::failure::Failure;
 use crate::flow::{Approved, Flow};
 use crate::output::{Body, Shown, Terminal};
 use crate::parse::{self, Early, Given, Globals, Line};
-use crate::commands::catalogue;
 use crate::{completion, log, names, prompt, sandbox, show};
 
 /// How long a call may take to notice Ctrl-C.

@@ -70,7 +70,8 @@ pub(crate) fn call<'a>(start: &'a Start, mut args: Map<String, Value>) -> BoxFut
         let yes = args.get("yes") == Some(&Value::Bool(true));
         let loaded = start.settings()?;
         if names::any(tool, &arguments) {
-            let resolved = start.session(&loaded, Approved::No, async |flow| names::resolve(flow, tool, arguments).await);
+            let resolved =
+                start.session(&loaded, Approved::No, async |flow| names::resolve(flow, tool, arguments).await);
             arguments = resolved.await?;
         }
         let dry = arguments.get("dry_run") == Some(&Value::Bool(true));

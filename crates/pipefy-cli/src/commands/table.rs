@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use crate::command::{Command, Preset, Shape, Show, commas, id, int, json, named, object, pair, text, word};
 use crate::bulk;
+use crate::command::{Command, Preset, Shape, Show, commas, id, int, json, named, object, pair, text, word};
 use crate::failure::Failure;
 
 pub(super) static TABLES: &[Command] = &[
@@ -83,18 +83,26 @@ pub(super) static RECORDS: &[Command] = &[
     Command::new("record delete", "delete_table_record", "Delete a record for good")
         .takes(&[id("record_id", "Record id")])
         .deletes(|given| named("record", "record_id", given)),
-    Command::new("record import", "create_table_record", "Create a record for every row of a file whose key is not there yet")
-        .flow(&["find_records", "get_table_records"], bulk::import_records)
-        .takes(&[
-            word("file", "CSV with a header, JSON lines or a JSON array; - reads standard input"),
-            text("--table", "table_id", "Table id").required(),
-            bulk::KEY,
-            bulk::EVERY_ROW,
-            bulk::MAP,
-        ]),
-    Command::new("record export", "get_table_records", "Show all records of a table with their values, a row each; see --format")
-        .flow(&[], bulk::export_records)
-        .takes(&[text("--table", "table_id", "Table id").required()]),
+    Command::new(
+        "record import",
+        "create_table_record",
+        "Create a record for every row of a file whose key is not there yet",
+    )
+    .flow(&["find_records", "get_table_records"], bulk::import_records)
+    .takes(&[
+        word("file", "CSV with a header, JSON lines or a JSON array; - reads standard input"),
+        text("--table", "table_id", "Table id").required(),
+        bulk::KEY,
+        bulk::EVERY_ROW,
+        bulk::MAP,
+    ]),
+    Command::new(
+        "record export",
+        "get_table_records",
+        "Show all records of a table with their values, a row each; see --format",
+    )
+    .flow(&[], bulk::export_records)
+    .takes(&[text("--table", "table_id", "Table id").required()]),
 ];
 
 fn by_ids(args: &mut Map<String, Value>) -> Result<&'static str, Failure> {

@@ -78,7 +78,8 @@ mod tests {
 
     #[test]
     fn filters_give_what_jq_gives() {
-        let input = json!({"cards": {"edges": [{"node": {"id": "1", "title": "a b"}}, {"node": {"id": "2", "title": "c"}}]}});
+        let input =
+            json!({"cards": {"edges": [{"node": {"id": "1", "title": "a b"}}, {"node": {"id": "2", "title": "c"}}]}});
         for (filter, wanted) in [
             (".cards.edges[].node.id", vec![json!("1"), json!("2")]),
             ("[.cards.edges[].node | select(.title | test(\"^a\")) | .id]", vec![json!(["1"])]),

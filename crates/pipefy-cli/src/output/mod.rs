@@ -162,7 +162,10 @@ impl Terminal {
             Some(format) => {
                 let told = notes.iter().any(|note| note.contains("there are more"));
                 if format.is_about_things() && !told && things::has_more(&value) {
-                    notes.push("note: there are more; --all reads them where the command has it, and --json shows the cursor.".to_owned());
+                    notes.push(
+                        "note: there are more; --all reads them where the command has it, and --json shows the cursor."
+                            .to_owned(),
+                    );
                 }
                 format.write(&value, &|grid| self.drawn(grid))
             }

@@ -99,7 +99,10 @@ mod tests {
         let ids = |value: &Value| things(value).into_iter().filter_map(id_of).collect::<Vec<_>>();
         for (value, wanted) in [
             (json!([{"id": 1}, {"uuid": "u"}]), vec!["1", "u"]),
-            (json!({"cards": {"edges": [{"node": {"id": "1"}}, {"node": {"id": "2"}}], "pageInfo": {}}}), vec!["1", "2"]),
+            (
+                json!({"cards": {"edges": [{"node": {"id": "1"}}, {"node": {"id": "2"}}], "pageInfo": {}}}),
+                vec!["1", "2"],
+            ),
             (json!({"success": true, "agents": [{"id": "a", "behaviors": [{"id": "b"}]}]}), vec!["a"]),
             (json!({"pipe": {"id": "5", "phases": [{"id": "6"}], "labels": []}}), vec!["5"]),
             (json!({"createCard": {"card": {"id": "7"}}}), vec!["7"]),

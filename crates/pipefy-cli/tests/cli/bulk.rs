@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use crate::rig::{Rig, Run};
 
-const FILE: &str = "Subject,Description,Channel\nPrinter on fire,\"It burns, badly\",Chat\nNo coffee,Since Monday,E-mail\n";
+const FILE: &str =
+    "Subject,Description,Channel\nPrinter on fire,\"It burns, badly\",Chat\nNo coffee,Since Monday,E-mail\n";
 
 fn import(rig: &Rig, pipe: &str, more: &[&str]) -> Run {
     let mut line = vec!["card", "import", "rows.csv", "--pipe", pipe, "--key", "Subject", "--json"];
@@ -32,7 +33,19 @@ fn an_import_makes_each_row_once() {
     std::fs::write(rig.home.path().join("rows.csv"), format!("{FILE}Third one,x,Portal\n")).unwrap();
     let run = import(&rig, &pipe, &[]);
     assert_eq!(results(&run), ["exists", "exists", "created"], "{run}");
-    let cards = rig.json(&["card", "find", "--pipe", &pipe, "--field", "subject", "--value", "No coffee", "--json", "--format", "json"]);
+    let cards = rig.json(&[
+        "card",
+        "find",
+        "--pipe",
+        &pipe,
+        "--field",
+        "subject",
+        "--value",
+        "No coffee",
+        "--json",
+        "--format",
+        "json",
+    ]);
     assert_eq!(cards["findCards"]["edges"].as_array().unwrap().len(), 1, "{cards}");
 
     // What is exported can be imported elsewhere, or here again.
@@ -55,7 +68,11 @@ fn one_bad_row_does_not_stop_the_others() {
     let run = rig.run_with(&["card", "import", "-", "--pipe", &pipe, "--key", "subject", "--json"], &lines);
     assert_eq!(run.code, Some(1), "{run}");
     let results = results(&run);
-    assert_eq!((results[0].as_str(), results[1].as_str(), results[3].as_str()), ("created", "failed", "created"), "{run}");
+    assert_eq!(
+        (results[0].as_str(), results[1].as_str(), results[3].as_str()),
+        ("created", "failed", "created"),
+        "{run}"
+    );
     assert!(run.stdout.contains("the key is blank"), "{run}");
 }
 

@@ -67,7 +67,11 @@ fn settings_are_shown_with_where_they_come_from() {
     let rig = Rig::bare().with("PIPEFY_ORG_ID", "42").with("PIPEFY_TOKEN", "canary-token");
     let config = rig.home.path().join(".config/pipefy");
     std::fs::create_dir_all(&config).unwrap();
-    std::fs::write(config.join("config.toml"), "service_account_client_secret = \"canary\"\nbase_url = \"https://x.test\"\n").unwrap();
+    std::fs::write(
+        config.join("config.toml"),
+        "service_account_client_secret = \"canary\"\nbase_url = \"https://x.test\"\n",
+    )
+    .unwrap();
     let run = rig.run(&["config", "show"]);
     assert_eq!(run.code, Some(0), "{run}");
     for wanted in ["org_id", "42", "PIPEFY_ORG_ID (environment)", "base_url", "config.toml", "***"] {
@@ -87,7 +91,9 @@ fn the_doctor_names_what_is_wrong() {
     let run = rig.run(&["doctor", "--json"]);
     assert_eq!(run.code, Some(0), "{run}");
     let findings: Vec<serde_json::Value> = serde_json::from_str(&run.stdout).unwrap();
-    let of = |check: &str| findings.iter().find(|finding| finding["check"] == check).unwrap_or_else(|| panic!("{check}\n{run}"));
+    let of = |check: &str| {
+        findings.iter().find(|finding| finding["check"] == check).unwrap_or_else(|| panic!("{check}\n{run}"))
+    };
     for check in ["settings", "api", "issuer", "clock", "sign-in", "schema", "mcp clients"] {
         assert_eq!(of(check)["result"], "ok", "{check}\n{run}");
     }
@@ -96,7 +102,9 @@ fn the_doctor_names_what_is_wrong() {
     let run = rig.with_token("canary").run(&["doctor"]);
     assert_eq!(run.code, Some(1), "{run}");
     assert!(run.stdout.contains("sign-in\twrong") && !run.to_string().contains("canary"), "{run}");
-    let rig = Rig::bare().with("PIPEFY_BASE_URL", "http://127.0.0.1:9").with("PIPEFY_ALLOW_INSECURE_URLS", "true")
+    let rig = Rig::bare()
+        .with("PIPEFY_BASE_URL", "http://127.0.0.1:9")
+        .with("PIPEFY_ALLOW_INSECURE_URLS", "true")
         .with("PIPEFY_AUTH_URL", "http://127.0.0.1:9/realms/x");
     let run = rig.run(&["doctor"]);
     assert_eq!(run.code, Some(1), "{run}");
@@ -132,7 +140,8 @@ fn an_export_is_waited_for_and_written_as_it_is() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let export = |state: &'static str, more: &[&str]| {
         let url = runtime.block_on(exporter(state));
-        let rig = Rig::bare().with_token("token").with("PIPEFY_BASE_URL", url).with("PIPEFY_ALLOW_INSECURE_URLS", "true");
+        let rig =
+            Rig::bare().with_token("token").with("PIPEFY_BASE_URL", url).with("PIPEFY_ALLOW_INSECURE_URLS", "true");
         let mut line = vec!["report-pipe", "export", "--pipe", "1", "--report-id", "2"];
         line.extend(more);
         rig.run(&line)

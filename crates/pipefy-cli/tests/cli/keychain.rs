@@ -58,7 +58,12 @@ fn inside_a_bus() {
         .unwrap();
     daemon.stdin.take().unwrap().write_all(b"login password").unwrap();
     // Asking the service before our daemon has its name would make the bus start a second, locked one.
-    let owner = ["--dest=org.freedesktop.DBus", "/org/freedesktop/DBus", "org.freedesktop.DBus.NameHasOwner", "string:org.freedesktop.secrets"];
+    let owner = [
+        "--dest=org.freedesktop.DBus",
+        "/org/freedesktop/DBus",
+        "org.freedesktop.DBus.NameHasOwner",
+        "string:org.freedesktop.secrets",
+    ];
     for _ in 0..200 {
         if dbus(&owner).contains("boolean true") {
             break;

@@ -7,14 +7,14 @@ mod clients;
 mod completion;
 mod failures;
 mod forms;
-mod names;
-#[cfg(target_os = "linux")]
-mod keychain;
-mod lines;
-mod rig;
 /// The issuer with every fault a test may ask for.
 #[path = "../../../pipefy-auth/tests/support/mod.rs"]
 mod issuer;
+#[cfg(target_os = "linux")]
+mod keychain;
+mod lines;
+mod names;
+mod rig;
 mod serving;
 mod shapes;
 mod sign_in;

@@ -8,17 +8,30 @@ fn a_name_stands_for_an_id() {
     let pipe = rig.pipe("Customer Support");
     let by_name = rig.json(&["pipe", "get", "name:customer support", "--json"]);
     assert_eq!(by_name["pipe"]["id"], pipe.as_str());
-    let called = rig.json(&["tools", "call", "get_pipe", "--args", "{\"pipe_id\": \"name:Customer Support\"}", "--json"]);
+    let called =
+        rig.json(&["tools", "call", "get_pipe", "--args", "{\"pipe_id\": \"name:Customer Support\"}", "--json"]);
     assert!(called.to_string().contains(&pipe), "{called}");
     let phase = &by_name["pipe"]["phases"][0];
-    let found = rig.json(&["phase", "get", &format!("name:Customer Support/{}", phase["name"].as_str().unwrap()), "--json"]);
+    let found =
+        rig.json(&["phase", "get", &format!("name:Customer Support/{}", phase["name"].as_str().unwrap()), "--json"]);
     assert!(!found.is_null());
     let cards = rig.json(&["card", "list", "--pipe", "name:Customer Support", "--first", "1", "--json"]);
     let card = &cards["cards"]["edges"][0]["node"];
 
     // A deletion asks about the thing, not about its name.
     let title = card["title"].as_str().unwrap();
-    let same = rig.json(&["card", "list", "--pipe", &pipe, "--title", title, "--format", "json", "--jq", "[.cards.edges[].node.title]"]);
+    let same = rig.json(&[
+        "card",
+        "list",
+        "--pipe",
+        &pipe,
+        "--title",
+        title,
+        "--format",
+        "json",
+        "--jq",
+        "[.cards.edges[].node.title]",
+    ]);
     let name = format!("name:Customer Support/{title}");
     let run = rig.run(&["card", "delete", &name]);
     assert_eq!(run.code, Some(2), "{run}");
@@ -54,7 +67,10 @@ fn an_id_of_another_kind_is_named() {
     let pipe = rig.pipe("Customer Support");
     let run = rig.run(&["card", "get", &pipe]);
     assert_eq!(run.code, Some(1), "{run}");
-    assert!(run.stderr.contains(&format!("hint: {pipe} is a pipe (Customer Support); `pipefy pipe get {pipe}`")), "{run}");
+    assert!(
+        run.stderr.contains(&format!("hint: {pipe} is a pipe (Customer Support); `pipefy pipe get {pipe}`")),
+        "{run}"
+    );
     let run = rig.run(&["card", "get", "999999999"]);
     assert!(!run.stderr.contains("hint:"), "{run}");
 }

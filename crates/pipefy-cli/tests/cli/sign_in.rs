@@ -279,8 +279,11 @@ fn the_browser_that_is_set_is_opened() {
     let rig = Rig::new().with_token("");
     let script = rig.home.path().join("browser");
     let seen = rig.home.path().join("seen");
-    std::fs::write(&script, format!("#!/bin/sh\nprintf '%s\\n' \"$1\" > {0}.new && /bin/mv {0}.new {0}\n", seen.display()))
-        .unwrap();
+    std::fs::write(
+        &script,
+        format!("#!/bin/sh\nprintf '%s\\n' \"$1\" > {0}.new && /bin/mv {0}.new {0}\n", seen.display()),
+    )
+    .unwrap();
     std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
     let rig = rig.with("BROWSER", script.display().to_string());
     let login = Waiting::start(&rig, &["auth", "login"]);
@@ -377,7 +380,11 @@ fn a_session_that_was_ended_elsewhere_says_what_to_do() {
 fn logout_says_when_the_issuer_was_not_told() {
     let rig = Rig::new().with_token("");
     assert_eq!(sign_in(&rig, ADMINISTRATOR).code, Some(0));
-    post(&rig, "/_sandbox/faults", json!({ "rules": [{ "endpoint": "oidc", "status": 503, "body": "{\"canary\": 1}" }] }));
+    post(
+        &rig,
+        "/_sandbox/faults",
+        json!({ "rules": [{ "endpoint": "oidc", "status": 503, "body": "{\"canary\": 1}" }] }),
+    );
     transcript!(rig.run(&["auth", "logout"]), @"
     exit code: 0
     ----- stdout

@@ -121,15 +121,32 @@ fn a_login_that_fails_says_why_and_leaves_nothing() {
         ("the issuer fails", LOGIN, Nobody, |plan| plan.discovery_status = 503, as_is),
         ("no issuer there", LOGIN, Nobody, |plan| plan.discovery = json!("<html>canary</html>"), as_is),
         ("an incomplete issuer", LOGIN, Nobody, |plan| plan.discovery = json!({ "token_endpoint": null }), as_is),
-        ("another issuer's document", LOGIN, Nobody, |plan| plan.discovery = json!({ "issuer": "https://x.test/" }), as_is),
-        ("an endpoint nobody may use", LOGIN, Nobody, |plan| plan.discovery = json!({ "token_endpoint": "ftp://x/y" }), as_is),
+        (
+            "another issuer's document",
+            LOGIN,
+            Nobody,
+            |plan| plan.discovery = json!({ "issuer": "https://x.test/" }),
+            as_is,
+        ),
+        (
+            "an endpoint nobody may use",
+            LOGIN,
+            Nobody,
+            |plan| plan.discovery = json!({ "token_endpoint": "ftp://x/y" }),
+            as_is,
+        ),
         ("plain http without leave", LOGIN, Nobody, fine, |rig| rig.with("PIPEFY_ALLOW_INSECURE_URLS", "false")),
         ("sessions are disabled", LOGIN, Nobody, fine, |rig| rig.with("PIPEFY_DISABLE_STORED_SESSION", "true")),
         ("the browser stays away", &["auth", "login", "--no-browser", "--callback-timeout", "5"], Nobody, fine, as_is),
         ("the person says no", LOGIN, Denies, fine, as_is),
         ("Ctrl-C", LOGIN, Interrupts, fine, as_is),
-        ("the code was used before", LOGIN, Agrees,
-            |plan| refuse(plan, 400, json!({ "error": "invalid_grant", "error_description": "Code not valid" })), as_is),
+        (
+            "the code was used before",
+            LOGIN,
+            Agrees,
+            |plan| refuse(plan, 400, json!({ "error": "invalid_grant", "error_description": "Code not valid" })),
+            as_is,
+        ),
         ("the client is unknown", LOGIN, Agrees, |plan| refuse(plan, 401, json!({ "error": "invalid_client" })), as_is),
         ("the token endpoint fails", LOGIN, Agrees, |plan| refuse(plan, 502, "<html>canary</html>"), as_is),
         ("the token endpoint is something else", LOGIN, Agrees, |plan| refuse(plan, 200, "<html>canary</html>"), as_is),
@@ -138,15 +155,22 @@ fn a_login_that_fails_says_why_and_leaves_nothing() {
         ("a forged ID token", LOGIN, Agrees, |plan| plan.tamper = true, as_is),
         ("somebody else's ID token", LOGIN, Agrees, |plan| plan.claims = json!({ "aud": "other" }), as_is),
         ("a clock that is wrong", LOGIN, Agrees, |plan| plan.claims = json!({ "exp": 1_000_000_000 }), as_is),
-        ("no keychain", LOGIN, Nobody, fine, |rig| rig.with("PIPEFY_KEYCHAIN_BACKEND", "auto")
-            .with("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nonexistent/bus")),
+        ("no keychain", LOGIN, Nobody, fine, |rig| {
+            rig.with("PIPEFY_KEYCHAIN_BACKEND", "auto").with("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nonexistent/bus")
+        }),
         ("no folder for the session", LOGIN, Nobody, fine, |rig| {
             std::fs::write(rig.home.path().join("taken"), "").unwrap();
             let taken = rig.home.path().join("taken/config").display().to_string();
             rig.with("XDG_CONFIG_HOME", taken)
         }),
         ("the folder goes away meanwhile", LOGIN, AgreesTooLate, fine, as_is),
-        ("no device login", DEVICE, Nobody, |plan| plan.discovery = json!({ "device_authorization_endpoint": null }), as_is),
+        (
+            "no device login",
+            DEVICE,
+            Nobody,
+            |plan| plan.discovery = json!({ "device_authorization_endpoint": null }),
+            as_is,
+        ),
         ("the person says no on the device", DEVICE, Nobody, |plan| plan.device = vec!["access_denied"], as_is),
         ("the device code expires", DEVICE, Nobody, |plan| plan.device = vec!["authorization_pending"; 50], as_is),
         ("the issuer says that it has expired", DEVICE, Nobody, |plan| plan.device = vec!["expired_token"], as_is),
@@ -185,7 +209,9 @@ fn strangers_at_the_callback_change_nothing() {
     let url = login.line("Authorization URL: ");
     let back = back(&url);
     let place = back.split_once('?').unwrap().0;
-    for forged in [format!("{place}?code=evil&state=evil"), format!("{place}?code=evil"), format!("{place}?error=x&state=")] {
+    for forged in
+        [format!("{place}?code=evil&state=evil"), format!("{place}?code=evil"), format!("{place}?error=x&state=")]
+    {
         assert_eq!(stage.get(&forged), 400);
     }
     assert_eq!(stage.get(&place.replace("/callback", "/favicon.ico")), 404);
@@ -203,23 +229,38 @@ fn a_stored_session_that_does_not_work_says_why() {
     let fine: fn(&mut Plan) = |_| {};
     let cases: Vec<Case> = vec![
         ("the session is over", |plan| refuse(plan, 400, json!({ "error": "invalid_grant" })), as_is, Stored::expire),
-        ("the client was removed", |plan| refuse(plan, 401, json!({ "error": "invalid_client" })), as_is, Stored::expire),
+        (
+            "the client was removed",
+            |plan| refuse(plan, 401, json!({ "error": "invalid_client" })),
+            as_is,
+            Stored::expire,
+        ),
         ("the issuer is ill", |plan| refuse(plan, 503, "<html>canary</html>"), as_is, Stored::expire),
         ("the issuer cannot be discovered", |plan| plan.discovery_status = 404, as_is, Stored::expire),
-        ("a session of another realm", fine, |rig| rig.with("PIPEFY_AUTH_URL", "http://127.0.0.1:9/realms/other"), |_| {}),
+        (
+            "a session of another realm",
+            fine,
+            |rig| rig.with("PIPEFY_AUTH_URL", "http://127.0.0.1:9/realms/other"),
+            |_| {},
+        ),
         ("an entry that is no session", fine, as_is, |stored| stored.change(|session| *session = json!("canary"))),
         ("a file that is no keyring", fine, as_is, |stored| std::fs::write(&stored.0, "canary\n").unwrap()),
         ("a keyring that nobody may read", fine, as_is, |stored| {
             std::fs::remove_file(&stored.0).unwrap();
             std::fs::create_dir(&stored.0).unwrap();
         }),
-        ("no place for the renewed session", fine, |rig| rig, |stored| {
-            stored.expire();
-            // The lock can be taken, the file beside the session cannot be made.
-            let blocked = stored.0.with_file_name("refresh.lock");
-            let _ = std::fs::remove_file(&blocked);
-            std::fs::create_dir(&blocked).unwrap();
-        }),
+        (
+            "no place for the renewed session",
+            fine,
+            |rig| rig,
+            |stored| {
+                stored.expire();
+                // The lock can be taken, the file beside the session cannot be made.
+                let blocked = stored.0.with_file_name("refresh.lock");
+                let _ = std::fs::remove_file(&blocked);
+                std::fs::create_dir(&blocked).unwrap();
+            },
+        ),
     ];
     let mut text = String::new();
     for (name, plan, change, spoil) in cases {

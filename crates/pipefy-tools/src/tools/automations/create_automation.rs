@@ -82,7 +82,8 @@ impl Write for CreateAutomation {
         rules::preflight(call, &input).await?;
         let other = (action_repo != pipe).then(|| action_repo.to_owned());
         let (trigger, action) = (self.trigger_id.as_str().to_owned(), self.action_id.as_str().to_owned());
-        Ok(Plan::new(Pipes { pipe: pipe.to_owned(), other, trigger, action }).then(automations::create_automation(input)))
+        Ok(Plan::new(Pipes { pipe: pipe.to_owned(), other, trigger, action })
+            .then(automations::create_automation(input)))
     }
 
     async fn act(plan: &Plan<Pipes>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
@@ -188,7 +189,9 @@ mod tests {
     #[tokio::test]
     async fn verifying_looks_at_the_block_lists_alone() {
         let row = |key: &str, blocked: Value| json!([{"id": "update_card_field", "triggerEvents": [], key: blocked}]);
-        for (blocked, verified) in [(json!(["card_created"]), false), (json!(["card_moved"]), true), (json!([]), true), (json!(null), true)] {
+        for (blocked, verified) in
+            [(json!(["card_created"]), false), (json!(["card_moved"]), true), (json!([]), true), (json!(null), true)]
+        {
             let mock = Mock::new()
                 .on("createAutomation", created())
                 .on("automation", json!({"id": "9", "name": "A", "active": true}))

@@ -355,13 +355,17 @@ pub(crate) async fn ruled_out(call: &Call<'_>, repo_id: &str, trigger: &str, act
     let lists = |data: &Value, root: &str, id: &str, key: &str, other: &str| {
         let rows = data.get(root).and_then(Value::as_array).into_iter().flatten();
         let mut rows = rows.filter(|row| text_of(row.get("id")).as_deref() == Some(id));
-        rows.any(|row| row.get(key).and_then(Value::as_array).is_some_and(|list| list.iter().any(|entry| entry == other)))
+        rows.any(|row| {
+            row.get(key).and_then(Value::as_array).is_some_and(|list| list.iter().any(|entry| entry == other))
+        })
     };
-    let actions = call.query(automations::get_automation_actions(repo_id)).await.map(|data| data.value()).unwrap_or_default();
+    let actions =
+        call.query(automations::get_automation_actions(repo_id)).await.map(|data| data.value()).unwrap_or_default();
     let key = match lists(&actions, "automationActions", action, "eventsBlacklist", trigger) {
         true => "eventsBlacklist of the action",
         false => {
-            let events = call.query(automations::get_automation_events()).await.map(|data| data.value()).unwrap_or_default();
+            let events =
+                call.query(automations::get_automation_events()).await.map(|data| data.value()).unwrap_or_default();
             if !lists(&events, "automationEvents", trigger, "actionsBlacklist", action) {
                 return None;
             }
