@@ -204,7 +204,7 @@ impl DeviceLogin {
     /// caller stores the session.
     ///
     /// # Errors
-    /// [`AuthError::LoginTimeout`] when the code expires; [`AuthError::Login`] when the user denies or the answer is
+    /// [`AuthError::CodeExpired`] when the code expires; [`AuthError::Login`] when the user denies or the answer is
     /// wrong.
     pub async fn finish(self) -> Result<StoredSession, AuthError> {
         let carrier = Carrier { http: &self.http, expect: Expect::Tokens };

@@ -158,7 +158,7 @@ async fn a_user_who_denies_is_told() {
     let url = login.authorization_url().to_owned();
     let browser = tokio::spawn(async move { Browser::new().open(&url).await });
     let error = login.finish(Duration::from_secs(20)).await.unwrap_err();
-    assert_eq!(error.to_string(), "Login failed: access_denied: the user said no");
+    assert!(error.to_string().starts_with("Login failed: access_denied: the user said no. Run "), "{error}");
     assert_eq!(browser.await.unwrap().0, 400);
 }
 
