@@ -194,6 +194,11 @@ pub(crate) fn stamp(at: Timestamp) -> String {
     at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
+/// The day of a time in UTC.
+pub(crate) fn day(at: Timestamp) -> jiff::civil::Date {
+    jiff::tz::TimeZone::UTC.to_datetime(at).date()
+}
+
 /// Reads a time as the API prints it; a plain date counts as its first second in UTC.
 pub(crate) fn parse_time(text: &str) -> Option<Timestamp> {
     let text = text.trim();

@@ -39,10 +39,12 @@
 
 mod access;
 mod attach;
+mod columns;
 mod ctx;
 mod domains;
 mod engine;
 mod error;
+mod events;
 mod faults;
 mod journal;
 mod json;
@@ -53,6 +55,8 @@ mod page;
 mod people;
 mod seed;
 mod server;
+mod sheet;
+mod standin;
 mod storage;
 mod store;
 mod values;

@@ -16,7 +16,7 @@ pub enum Data {
 }
 
 /// Raised when the tables or the stored shapes change in a way that older files do not have.
-const SCHEMA_VERSION: i64 = 1;
+const SCHEMA_VERSION: i64 = 2;
 
 const TABLES: &str = "
 CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
@@ -237,6 +237,23 @@ impl Store {
             self.conn.prepare_cached("SELECT id, body FROM entities WHERE kind = ?1 ORDER BY pos, id")?;
         let rows = statement.query_map([kind], |row| Ok((row.get(0)?, row.get::<_, String>(1)?)))?;
         rows.map(|row| row.map(|(id, text)| (id, serde_json::from_str(&text).unwrap_or_default()))).collect()
+    }
+
+    /// Open cards that are longer in their phase than it allows (true) or past their due date (false), and were not
+    /// marked as told for this stay or date.
+    pub(crate) fn newly_late(&self, now: jiff::Timestamp) -> rusqlite::Result<Vec<(String, bool)>> {
+        let mut statement = self.conn.prepare_cached(
+            "SELECT c.id, 1 FROM entities c JOIN entities p ON p.kind = 'phase' AND p.id = c.grp
+             WHERE c.kind = 'card' AND c.body ->> 'finished_at' IS NULL AND p.body ->> 'lateness_time' > 0
+               AND unixepoch(c.body ->> 'started_current_phase_at') + (p.body ->> 'lateness_time') < ?1
+               AND c.body ->> 'late_told' IS NOT c.body ->> 'started_current_phase_at'
+             UNION ALL
+             SELECT c.id, 0 FROM entities c
+             WHERE c.kind = 'card' AND c.body ->> 'finished_at' IS NULL AND unixepoch(c.body ->> 'due_date') < ?1
+               AND c.body ->> 'overdue_told' IS NOT c.body ->> 'due_date'",
+        )?;
+        let rows = statement.query_map([now.as_second()], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        rows.collect()
     }
 
     /// Writes a new entity or replaces one together with its links.

@@ -97,7 +97,7 @@ pub(crate) const PROPERTIES: &[Property] = &[
     }),
     Property::of(&["AiAgentLogDetails"], "tracingNodes", |_, log, _| Ok(super::logs::trace(log))),
     Property::of(&["AiAgentLogDetails"], "llmConfigInfo", |_, _, _| {
-        Ok(json!({ "model": "gpt-4o", "name": "Pipefy AI", "provider": "openai" }))
+        Ok(json!({ "model": "stand-in", "name": "Sandbox stand-in", "provider": "sandbox" }))
     }),
     Property::of(&["AiAgentLogDetails"], "automation", |_, log, _| Ok(link("automation", text(log, "automationId")))),
 ];
@@ -208,6 +208,7 @@ fn update(ctx: &Ctx<'_>, args: &Args) -> Answer {
     copy(&mut body, &input.0, &SETTINGS);
     repos(ctx, &input, &mut body)?;
     shaped(ctx, &mut body)?;
+    set(&mut body, "updated_at", ctx.stamp());
     let errors = problems(ctx, &body)?;
     if !errors.is_empty() {
         return Ok(json!({ "automation": null, "error_details": errors }));

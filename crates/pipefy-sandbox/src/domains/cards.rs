@@ -3,6 +3,7 @@
 use crate::access::{self, Level};
 use crate::ctx::{Answer, Args, Body, Ctx, parse_time};
 use crate::error::GqlError;
+use crate::events::{self, Cause, What};
 use crate::json::{flag, link, links, set, text, texts, texts_at};
 use crate::object::{Property, Root};
 use crate::page;
@@ -128,13 +129,13 @@ fn seconds_since(ctx: &Ctx<'_>, at: &str) -> i64 {
 }
 
 /// Longer in its phase than the phase allows.
-pub(super) fn is_late(ctx: &Ctx<'_>, card: &Value, phase: &Value) -> bool {
+pub(crate) fn is_late(ctx: &Ctx<'_>, card: &Value, phase: &Value) -> bool {
     let limit = phase.get("lateness_time").and_then(Value::as_i64).filter(|limit| *limit > 0);
     let open = text(card, "finished_at").is_empty();
     open && limit.is_some_and(|limit| seconds_since(ctx, text(card, "started_current_phase_at")) > limit)
 }
 
-fn is_overdue(ctx: &Ctx<'_>, card: &Value) -> bool {
+pub(crate) fn is_overdue(ctx: &Ctx<'_>, card: &Value) -> bool {
     text(card, "finished_at").is_empty() && parse_time(text(card, "due_date")).is_some_and(|due| due < ctx.now)
 }
 
@@ -334,6 +335,18 @@ fn create(ctx: &Ctx<'_>, args: &Args) -> Answer {
         }
         None => phases.first().cloned().ok_or_else(|| GqlError::not_saved("The pipe has no phase"))?,
     };
+    let id = new_card(ctx, &pipe, &phase, &input)?;
+    for parent in input.texts("parent_ids").unwrap_or_default() {
+        let (parent, _, _) = access::card(ctx, &parent)?;
+        super::relations::connect(ctx, &parent, &id, None)?;
+    }
+    events::tell(ctx, &Cause::caller(ctx)?, &What::Created, &id)?;
+    Ok(json!({ "card": link("card", &id) }))
+}
+
+/// Stores a new card in a phase, created by the caller; its id. Nobody is told yet.
+pub(super) fn new_card(ctx: &Ctx<'_>, pipe: &Value, phase: &Value, input: &Args) -> Result<String, GqlError> {
+    let pipe_id = text(pipe, "id").to_owned();
     let (id, uuid, now) = (ctx.new_id("card")?, ctx.new_uuid()?, ctx.stamp());
     let mut card = json!({
         "id": id, "uuid": uuid, "suid": ctx.store.next_alnum()?, "title": "", "pipe_id": pipe_id, "phase_id": text(&phase, "id"),
@@ -347,23 +360,19 @@ fn create(ctx: &Ctx<'_>, args: &Args) -> Answer {
         let value = values::accept(ctx, &field, attribute.get("field_value").unwrap_or(&Value::Null))?;
         put_value(&mut card, &field, value, &now);
     }
-    if let Some(field) = missing(ctx, &card, text(&pipe, "startFormPhaseId"))? {
+    if let Some(field) = missing(ctx, &card, text(pipe, "startFormPhaseId"))? {
         return Err(required(&field));
     }
-    if let Some(due) = due_date(&input)? {
+    if let Some(due) = due_date(input)? {
         set(&mut card, "due_date", due);
     }
-    checked_people_and_labels(ctx, &super::pipes::scope(&pipe), &pipe_id, &input, &mut card)?;
+    checked_people_and_labels(ctx, &super::pipes::scope(pipe), &pipe_id, input, &mut card)?;
     let title = input.text("title").filter(|t| !t.trim().is_empty());
-    let titled = title_from_field(ctx, &pipe, &card)?;
+    let titled = title_from_field(ctx, pipe, &card)?;
     set(&mut card, "title", titled.or(title).unwrap_or_else(|| "Untitled".to_owned()));
-    enter(&mut card, &phase, &now);
-    ctx.put("card", &id, &Links::parent(&pipe_id).group(text(&phase, "id")).uuid(&uuid), card)?;
-    for parent in input.texts("parent_ids").unwrap_or_default() {
-        let (parent, _, _) = access::card(ctx, &parent)?;
-        super::relations::connect(ctx, &parent, &id, None)?;
-    }
-    Ok(json!({ "card": link("card", &id) }))
+    enter(&mut card, phase, &now);
+    ctx.put("card", &id, &Links::parent(&pipe_id).group(text(phase, "id")).uuid(&uuid), card)?;
+    Ok(id)
 }
 
 /// The pipe's title field decides the title; null when the pipe has none or it is empty.
@@ -441,7 +450,35 @@ fn update(ctx: &Ctx<'_>, args: &Args) -> Answer {
     checked_people_and_labels(ctx, &super::pipes::scope(&pipe), text(&pipe, "id"), &input, &mut body)?;
     touch(ctx, &mut body);
     ctx.save("card", text(&card, "id"), body)?;
+    events::tell(ctx, &Cause::caller(ctx)?, &What::Changed, text(&card, "id"))?;
     Ok(json!({ "card": link("card", text(&card, "id")) }))
+}
+
+/// Stores checked values of a card (or record) and tells what changed.
+pub(super) fn save_values(
+    ctx: &Ctx<'_>,
+    cause: &Cause,
+    kind: &str,
+    item: &Value,
+    repo: &Value,
+    new: Vec<(Body, Value)>,
+) -> Result<(), GqlError> {
+    let mut body = item.clone();
+    let mut changed = Vec::new();
+    for (field, value) in new {
+        if values::stored(&body, &field) != value {
+            changed.push(field.clone());
+        }
+        store_value(ctx, repo, &mut body, &field, value)?;
+    }
+    touch(ctx, &mut body);
+    ctx.save(kind, text(item, "id"), body)?;
+    if kind == "card" {
+        for field in &changed {
+            events::tell(ctx, cause, &What::FieldUpdated { field }, text(item, "id"))?;
+        }
+    }
+    Ok(())
 }
 
 /// Stores a changed value and lets the title follow its field.
@@ -462,10 +499,7 @@ fn update_field(ctx: &Ctx<'_>, args: &Args) -> Answer {
     let field =
         values::field_by_slug(ctx, text(&pipe, "id"), &slug)?.ok_or_else(|| GqlError::not_found("Field", &slug))?;
     let value = values::accept(ctx, &field, input.get("new_value").unwrap_or(&Value::Null))?;
-    let mut body = (*card).clone();
-    store_value(ctx, &pipe, &mut body, &field, value)?;
-    touch(ctx, &mut body);
-    ctx.save("card", text(&card, "id"), body)?;
+    save_values(ctx, &Cause::caller(ctx)?, "card", &card, &pipe, vec![(field, value)])?;
     Ok(json!({ "card": link("card", text(&card, "id")), "success": true }))
 }
 
@@ -492,6 +526,7 @@ fn update_values(ctx: &Ctx<'_>, args: &Args) -> Answer {
         ("card", card, pipe)
     };
     let mut body = (*item).clone();
+    let mut accepted = Vec::new();
     let mut errors = Vec::new();
     for value in &given {
         let slug = value.get("fieldId").and_then(crate::json::scalar).unwrap_or_default();
@@ -504,7 +539,9 @@ fn update_values(ctx: &Ctx<'_>, args: &Args) -> Answer {
             Ok(new) => {
                 let current = values::stored(&body, &field);
                 let combined = values::combine(text(&field, "type"), operation, &current, new);
-                store_value(ctx, &repo, &mut body, &field, combined)?;
+                // A later entry for the same field works on the result of this one.
+                values::write(&mut body, &field, combined.clone(), &ctx.stamp());
+                accepted.push((field, combined));
             }
             Err(error) => errors.push(json!({ "field": [slug], "message": error.message })),
         }
@@ -512,8 +549,7 @@ fn update_values(ctx: &Ctx<'_>, args: &Args) -> Answer {
     if !errors.is_empty() {
         return failed(errors);
     }
-    touch(ctx, &mut body);
-    ctx.save(kind, text(&item, "id"), body)?;
+    save_values(ctx, &Cause::caller(ctx)?, kind, &item, &repo, accepted)?;
     Ok(json!({ "success": true, "userErrors": [], "updatedNode": link(kind, text(&item, "id")) }))
 }
 
@@ -530,27 +566,48 @@ fn move_to_phase(ctx: &Ctx<'_>, args: &Args) -> Answer {
     if text(&destination, "id") == text(&current, "id") {
         return Ok(json!({ "card": link("card", &id) }));
     }
-    let allowed = super::phases::targets(ctx, &current)?;
-    if !allowed.iter().any(|p| text(p, "id") == text(&destination, "id")) {
-        return Err(refused());
-    }
     let back = super::phases::index(&destination) < super::phases::index(&current);
     if back && flag(&current, "only_admin_can_move_to_previous") && access::pipe_level(ctx, &pipe)? != Level::Admin {
         return Err(refused());
     }
-    // Going back needs nothing; going on needs what the phase requires.
-    if !back && let Some(field) = missing(ctx, &card, text(&current, "id"))? {
+    go(ctx, &Cause::caller(ctx)?, &card, &current, &destination)?;
+    Ok(json!({ "card": link("card", &id) }))
+}
+
+/// Moves a card along a configured connection of its phase, when the phase's required fields are filled (going back
+/// needs nothing), and tells it.
+fn go(ctx: &Ctx<'_>, cause: &Cause, card: &Value, current: &Value, destination: &Value) -> Result<(), GqlError> {
+    let id = text(card, "id");
+    let allowed = super::phases::targets(ctx, current)?;
+    if !allowed.iter().any(|p| text(p, "id") == text(destination, "id")) {
+        let wanted = text(destination, "id");
+        return Err(GqlError::codeless(format!("Card could not be moved to phase id: {wanted}")));
+    }
+    let back = super::phases::index(destination) < super::phases::index(current);
+    if !back && let Some(field) = missing(ctx, card, text(current, "id"))? {
         return Err(required(&field));
     }
-    super::relations::check_children(ctx, &card, flag(&destination, "done"))?;
-    let mut body = (*card).clone();
+    super::relations::check_children(ctx, card, flag(destination, "done"))?;
+    let mut body = card.clone();
     let now = ctx.stamp();
-    leave(&mut body, &current, &now);
-    enter(&mut body, &destination, &now);
+    leave(&mut body, current, &now);
+    enter(&mut body, destination, &now);
     touch(ctx, &mut body);
-    ctx.save("card", &id, body)?;
-    ctx.regroup("card", &id, text(&destination, "id"))?;
-    Ok(json!({ "card": link("card", &id) }))
+    ctx.save("card", id, body)?;
+    ctx.regroup("card", id, text(destination, "id"))?;
+    events::tell(ctx, cause, &What::Moved { from: current, to: destination }, id)
+}
+
+/// A move that a rule makes: bound to the connections and required fields as people are, not to their permissions. A
+/// card that is there already stays.
+pub(super) fn move_by_rule(ctx: &Ctx<'_>, cause: &Cause, card: &Value, phase: &str) -> Result<(), GqlError> {
+    let current = ctx.must("phase", "Phase", text(card, "phase_id"))?;
+    let destination = ctx.find("phase", phase)?.filter(|p| text(p, "pipe_id") == text(card, "pipe_id"));
+    let destination = destination.ok_or_else(|| GqlError::not_found("Phase", phase))?;
+    if text(&destination, "id") == text(&current, "id") {
+        return Ok(());
+    }
+    go(ctx, cause, card, &current, &destination)
 }
 
 fn delete(ctx: &Ctx<'_>, args: &Args) -> Answer {
@@ -558,6 +615,7 @@ fn delete(ctx: &Ctx<'_>, args: &Args) -> Answer {
     if flag(&pipe, "only_admin_can_remove_cards") && access::pipe_level(ctx, &pipe)? != Level::Admin {
         return Err(GqlError::denied());
     }
+    events::tell(ctx, &Cause::caller(ctx)?, &What::Deleted, text(&card, "id"))?;
     bury(ctx, text(&card, "id"))?;
     Ok(json!({ "success": true }))
 }

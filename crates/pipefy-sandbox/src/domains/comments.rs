@@ -3,6 +3,7 @@
 use crate::access;
 use crate::ctx::{Answer, Args, Body, Ctx};
 use crate::error::GqlError;
+use crate::events::{self, Cause, What};
 use crate::json::{link, set, text};
 use crate::object::{Property, Root};
 use crate::store::Links;
@@ -42,7 +43,8 @@ fn create(ctx: &Ctx<'_>, args: &Args) -> Answer {
         "id": id, "text": checked(input.need("text")?)?, "card_id": text(&card, "id"), "author_id": ctx.viewer,
         "author_name": author.map(|a| text(&a, "name").to_owned()).unwrap_or_default(), "created_at": ctx.stamp(),
     });
-    ctx.put("comment", &id, &Links::parent(text(&card, "id")), body)?;
+    let comment = ctx.put("comment", &id, &Links::parent(text(&card, "id")), body)?;
+    events::tell(ctx, &Cause::caller(ctx)?, &What::Commented { comment: &comment }, text(&card, "id"))?;
     Ok(json!({ "comment": link("comment", &id) }))
 }
 

@@ -1,7 +1,8 @@
 //! Field conditions: rules that show or hide fields of a phase.
 
 use crate::access;
-use crate::ctx::{Answer, Args, Body, Ctx};
+use crate::columns;
+use crate::ctx::{Answer, Args, Body, Ctx, day, parse_time};
 use crate::error::GqlError;
 use crate::json::{link, links, set, text};
 use crate::object::{Property, Root};
@@ -160,8 +161,9 @@ pub(super) fn copy_condition(
     Ok(())
 }
 
-/// Whether a rule's condition is true for a card: any group of the structure whose expressions all hold.
-fn holds(ctx: &Ctx<'_>, card: &Value, rule: &Value) -> Result<bool, GqlError> {
+/// Whether a rule's condition is true for a card: any group of the structure whose expressions all hold. No condition,
+/// and an expression without an operation, are true.
+pub(crate) fn holds(ctx: &Ctx<'_>, card: &Value, rule: &Value) -> Result<bool, GqlError> {
     let condition = rule.get("condition").cloned().unwrap_or_default();
     let expressions = condition.get("expressions").and_then(Value::as_array).cloned().unwrap_or_default();
     let mut results: HashMap<String, bool> = HashMap::new();
@@ -183,7 +185,8 @@ fn holds(ctx: &Ctx<'_>, card: &Value, rule: &Value) -> Result<bool, GqlError> {
             "string_not_contains" => !shown.contains(wanted),
             "number_greater_than" => compared.is_some_and(|(a, b)| a > b),
             "number_less_than" => compared.is_some_and(|(a, b)| a < b),
-            _ => false,
+            "" => true,
+            operation => operation.strip_prefix("date_").is_some_and(|test| date_holds(ctx, test, &shown, wanted)),
         };
         results.insert(expression.get("structure_id").and_then(crate::json::scalar).unwrap_or_default(), result);
     }
@@ -192,4 +195,20 @@ fn holds(ctx: &Ctx<'_>, card: &Value, rule: &Value) -> Result<bool, GqlError> {
         return Ok(results.values().all(|r| *r));
     }
     Ok(groups.iter().any(|group| crate::json::texts(group).iter().all(|id| results.get(id) == Some(&true))))
+}
+
+/// `is`, `is_after`, `is_before` a date; `is_today`, `is_yesterday`, `in_current_week`, `in_last_month` and the like.
+fn date_holds(ctx: &Ctx<'_>, test: &str, shown: &str, wanted: &str) -> bool {
+    let date = |text: &str| parse_time(text).map(day);
+    let Some(have) = date(shown) else { return false };
+    match (test, date(wanted)) {
+        ("is", Some(wanted)) => have == wanted,
+        ("is_after", Some(wanted)) => have > wanted,
+        ("is_before", Some(wanted)) => have < wanted,
+        (test, _) => {
+            let Some(name) = test.strip_prefix("in_").or_else(|| test.strip_prefix("is_")) else { return false };
+            let (from, to) = columns::period(name, day(ctx.now));
+            from <= have && have <= to
+        }
+    }
 }

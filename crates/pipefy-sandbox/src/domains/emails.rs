@@ -64,17 +64,22 @@ fn parsed(ctx: &Ctx<'_>, args: &Args) -> Answer {
     if !level.reads_all() {
         return Err(GqlError::denied());
     }
-    let mut body = (*template).clone();
-    let Some(key) = args.text("cardUuid") else { return Ok(body) };
+    let Some(key) = args.text("cardUuid") else { return Ok((*template).clone()) };
     let (card, _, _) = access::card(ctx, &key)?;
-    let phase = ctx.get("phase", text(&card, "phase_id"))?;
+    filled(ctx, &template, &pipe, &card)
+}
+
+/// A template with the card's values in it.
+fn filled(ctx: &Ctx<'_>, template: &Value, pipe: &Value, card: &Value) -> Answer {
+    let mut body = template.clone();
+    let phase = ctx.get("phase", text(card, "phase_id"))?;
     let mut words = vec![
-        ("title".to_owned(), text(&card, "title").to_owned()),
-        ("pipe".to_owned(), text(&pipe, "name").to_owned()),
+        ("title".to_owned(), text(card, "title").to_owned()),
+        ("pipe".to_owned(), text(pipe, "name").to_owned()),
         ("phase".to_owned(), phase.map(|p| text(&p, "name").to_owned()).unwrap_or_default()),
     ];
-    for field in ctx.grouped("field", text(&pipe, "id"))? {
-        let shown = values::display(ctx, &field, &values::stored(&card, &field))?;
+    for field in ctx.grouped("field", text(pipe, "id"))? {
+        let shown = values::display(ctx, &field, &values::stored(card, &field))?;
         words.push((text(&field, "id").to_owned(), shown.join(", ")));
     }
     for key in ["subject", "body", "toEmail"] {
@@ -124,4 +129,37 @@ fn create_and_send(ctx: &Ctx<'_>, args: &Args) -> Answer {
         return Ok(json!({ "emailSent": false, "errors": errors, "inboxEmail": null }));
     }
     Ok(json!({ "emailSent": true, "errors": [], "inboxEmail": store(ctx, &card, &input, "processed")? }))
+}
+
+/// Stores the e-mail that a rule sends from a template. Without an address of its own it goes to the card's creator.
+pub(super) fn send_template(ctx: &Ctx<'_>, card: &Value, template: &str) -> Result<(), GqlError> {
+    let template =
+        ctx.get("email_template", template)?.ok_or_else(|| GqlError::not_found("Email template", template))?;
+    let pipe = ctx.must("pipe", "Pipe", text(card, "pipe_id"))?;
+    let mut mail = filled(ctx, &template, &pipe, card)?;
+    if text(&mail, "toEmail").trim().is_empty() {
+        let creator = ctx.get("user", text(card, "created_by"))?.map(|user| text(&user, "email").to_owned());
+        set(&mut mail, "toEmail", creator.unwrap_or_default());
+    }
+    let list = |key: &str| -> Vec<String> {
+        text(&mail, key).split([',', ';']).map(str::trim).filter(|a| !a.is_empty()).map(str::to_owned).collect()
+    };
+    let input = json!({
+        "from": text(&mail, "fromEmail"), "fromName": text(&mail, "fromName"), "to": list("toEmail"), "cc": list("ccEmail"),
+        "bcc": list("bccEmail"), "subject": text(&mail, "subject"), "html": text(&mail, "body"),
+    });
+    let stored = store(ctx, card, &Args(input), "processed")?;
+    let id = text(&stored, "$id").to_owned();
+    let mut body = (*ctx.must("inbox_email", "Email", &id)?).clone();
+    set(&mut body, "sent_via_automation", true);
+    ctx.save("inbox_email", &id, body)?;
+    Ok(())
+}
+
+/// Stores an e-mail that belongs to no card's inbox.
+pub(super) fn to_outbox(ctx: &Ctx<'_>, to: &Value, subject: &str, message: &str) -> Result<(), GqlError> {
+    let id = ctx.new_id("outbox")?;
+    let body = json!({ "id": id, "to": to, "subject": subject, "at": ctx.stamp(), "text": message });
+    ctx.put("outbox", &id, &Links::default(), body)?;
+    Ok(())
 }

@@ -56,6 +56,9 @@ fn listed(kind: &str, logs: &[Body], time: &str, args: &Args) -> Answer {
 
 /// What a run of an agent looked like inside.
 pub(super) fn trace(log: &Value) -> Value {
+    if let Some(trace) = log.get("trace") {
+        return trace.clone();
+    }
     let failed = text(log, "status") == "failed";
     json!([
         { "nodeName": "Read the card", "status": "success", "message": "Card loaded" },

@@ -1,5 +1,6 @@
 //! Behaviour by domain: each file has a table of root fields and a table of computed properties.
 
+pub(crate) mod actions;
 pub(crate) mod agents;
 pub(crate) mod attachments;
 pub(crate) mod automations;
@@ -7,6 +8,7 @@ pub(crate) mod cards;
 pub(crate) mod comments;
 pub(crate) mod conditions;
 pub(crate) mod emails;
+pub(crate) mod exports;
 pub(crate) mod fields;
 pub(crate) mod knowledge;
 pub(crate) mod labels;
@@ -17,9 +19,12 @@ pub(crate) mod phases;
 pub(crate) mod pipes;
 pub(crate) mod records;
 pub(crate) mod relations;
+pub(crate) mod reports;
 pub(crate) mod service_accounts;
+pub(crate) mod simulations;
 pub(crate) mod table_records;
 pub(crate) mod tables;
+pub(crate) mod usage;
 pub(crate) mod webhooks;
 
 use crate::object::{Property, Root};
@@ -47,6 +52,10 @@ pub(crate) const ROOTS: &[&[Root]] = &[
     knowledge::ROOTS,
     webhooks::ROOTS,
     emails::ROOTS,
+    reports::ROOTS,
+    exports::ROOTS,
+    usage::ROOTS,
+    simulations::ROOTS,
 ];
 
 /// Every property that is computed instead of stored.
@@ -65,4 +74,7 @@ pub(crate) const PROPERTIES: &[&[Property]] = &[
     table_records::PROPERTIES,
     automations::PROPERTIES,
     emails::PROPERTIES,
+    reports::PROPERTIES,
+    exports::PROPERTIES,
+    usage::PROPERTIES,
 ];

@@ -102,7 +102,7 @@ fn operand(ctx: &Ctx<'_>, card: &Value, node: &Value) -> Result<Vec<String>, Gql
 }
 
 /// Numbers as numbers, times as times, all else as text.
-fn compare(left: &str, right: &str) -> Ordering {
+pub(crate) fn compare(left: &str, right: &str) -> Ordering {
     if let (Ok(a), Ok(b)) = (left.parse::<f64>(), right.parse::<f64>()) {
         return a.partial_cmp(&b).unwrap_or(Ordering::Equal);
     }

@@ -3,6 +3,7 @@
 use crate::access::{self, Level};
 use crate::ctx::{Answer, Args, Ctx};
 use crate::error::GqlError;
+use crate::events::{self, Cause};
 use crate::json::{flag, link, set, text, texts, texts_at};
 use crate::object::{Property, Root};
 use crate::page;
@@ -116,7 +117,13 @@ fn create(ctx: &Ctx<'_>, args: &Args) -> Answer {
     if !level.creates() {
         return Err(GqlError::denied());
     }
-    let table_id = text(&table, "id").to_owned();
+    let id = new_record(ctx, &table, &input)?;
+    Ok(json!({ "table_record": link("table_record", &id) }))
+}
+
+/// Stores a new record, created by the caller, and tells the table's webhooks; its id.
+pub(super) fn new_record(ctx: &Ctx<'_>, table: &Value, input: &Args) -> Result<String, GqlError> {
+    let table_id = text(table, "id").to_owned();
     let (id, uuid, now) = (ctx.new_id("table_record")?, ctx.new_uuid()?, ctx.stamp());
     let status = table.get("statuses").and_then(|s| s.get(0)).map(|s| text(s, "id").to_owned());
     let mut record = json!({
@@ -135,14 +142,15 @@ fn create(ctx: &Ctx<'_>, args: &Args) -> Answer {
     if let Some(field) = fields.iter().find(|f| flag(f, "required") && values::stored(&record, f).is_null()) {
         return Err(GqlError::not_saved(format!("Field \"{}\" is required", text(field, "label"))));
     }
-    if let Some(due) = super::cards::due_date(&input)? {
+    if let Some(due) = super::cards::due_date(input)? {
         set(&mut record, "due_date", due);
     }
-    super::cards::checked_people_and_labels(ctx, &super::tables::scope(&table), &table_id, &input, &mut record)?;
-    let named = title(ctx, &table, &record)?.or(input.text("title")).unwrap_or_else(|| "Untitled".to_owned());
+    super::cards::checked_people_and_labels(ctx, &super::tables::scope(table), &table_id, input, &mut record)?;
+    let named = title(ctx, table, &record)?.or(input.text("title")).unwrap_or_else(|| "Untitled".to_owned());
     set(&mut record, "title", named);
-    ctx.put("table_record", &id, &Links::parent(&table_id).uuid(&uuid), record)?;
-    Ok(json!({ "table_record": link("table_record", &id) }))
+    let record = ctx.put("table_record", &id, &Links::parent(&table_id).uuid(&uuid), record)?;
+    tell(ctx, "card.create", table, &record)?;
+    Ok(id)
 }
 
 fn update(ctx: &Ctx<'_>, args: &Args) -> Answer {
@@ -186,6 +194,7 @@ fn set_value(ctx: &Ctx<'_>, args: &Args) -> Answer {
     }
     set(&mut body, "updated_at", now);
     let saved = ctx.save("table_record", text(&record, "id"), body)?;
+    tell(ctx, "card.field_update", &table, &saved)?;
     Ok(json!({
         "table_record": link("table_record", text(&record, "id")),
         "table_record_field": values::entry(ctx, &saved, &field)?,
@@ -193,9 +202,19 @@ fn set_value(ctx: &Ctx<'_>, args: &Args) -> Answer {
 }
 
 fn delete(ctx: &Ctx<'_>, args: &Args) -> Answer {
-    let (record, _) = access::editable_record(ctx, &args.input().need("id")?)?;
+    let (record, table) = access::editable_record(ctx, &args.input().need("id")?)?;
+    tell(ctx, "card.delete", &table, &record)?;
     bury(ctx, text(&record, "id"))?;
     Ok(json!({ "success": true }))
+}
+
+/// Calls the webhooks of the table; records use the names of the card events.
+fn tell(ctx: &Ctx<'_>, action: &str, table: &Value, record: &Value) -> Result<(), GqlError> {
+    let data = json!({
+        "action": action, "by": Cause::caller(ctx)?.who,
+        "card": { "id": text(record, "id"), "title": text(record, "title"), "table_id": text(table, "id") },
+    });
+    events::notify(ctx, &super::tables::scope(table), text(table, "organization_id"), action, &data)
 }
 
 /// Removes a record and remembers that it existed.

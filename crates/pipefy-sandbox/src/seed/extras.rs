@@ -12,9 +12,12 @@ use serde_json::{Value, json};
 
 pub(super) fn plant(garden: &mut Garden<'_>) -> Result<(), GqlError> {
     conditions(garden)?;
+    templates(garden)?;
     automations(garden)?;
     agents(garden)?;
-    integrations(garden)
+    integrations(garden)?;
+    // What is late already is old news.
+    crate::events::noticed(garden.ctx).map(drop)
 }
 
 fn field(garden: &Garden<'_>, pipe: &str, label: &str) -> Result<String, GqlError> {
@@ -66,49 +69,111 @@ fn conditions(garden: &Garden<'_>) -> Result<(), GqlError> {
     Ok(())
 }
 
+/// A rule of the seeded pipes.
+#[derive(Default)]
+struct Rule {
+    pipe: &'static str,
+    name: &'static str,
+    event: (&'static str, Value),
+    action: (&'static str, Value),
+    /// Only when this field has this value.
+    when: Option<(String, &'static str)>,
+    /// Another pipe that the action works on.
+    target: Option<&'static str>,
+    /// Keeps its metrics from people who do not administer the pipe.
+    private: bool,
+    /// Not switched on.
+    idle: bool,
+}
+
 fn automations(garden: &mut Garden<'_>) -> Result<(), GqlError> {
     let ctx = garden.ctx;
-    let rules: [(&str, &str, &str, &str, usize, bool, bool); 6] = [
-        (
-            "Purchase Requests",
-            "Move approved requests to quotation",
-            "field_updated",
-            "move_single_card",
-            2,
-            true,
-            false,
-        ),
-        (
-            "Purchase Requests",
-            "Tell the requester about the delivery",
-            "card_moved",
-            "send_email_template",
-            4,
-            true,
-            false,
-        ),
-        ("Customer Support", "Escalate first priority", "card_created", "update_card_field", 1, true, false),
-        ("Customer Support", "Solve answered tickets", "sla_based", "move_single_card", 4, true, true),
-        ("Employee Onboarding", "Order the equipment", "card_moved", "create_connected_card", 1, true, false),
-        ("Vendas B2B - São Paulo", "Resumo do negócio com IA", "card_moved", "generate_with_ai", 3, false, false),
+    let buying = garden.repo("Purchase Requests");
+    let slot = |pipe: &str, label: &str| field(garden, pipe, label);
+    let (decision, wanted) = (slot("Purchase Requests", "Decision")?, slot("Purchase Requests", "What do you need?")?);
+    let (quantity, cost) = (slot("Purchase Requests", "Quantity")?, slot("Purchase Requests", "Estimated cost")?);
+    let (urgency, channel) = (slot("Purchase Requests", "Urgency")?, slot("Customer Support", "Channel")?);
+    let (priority, newcomer) = (slot("Customer Support", "Priority")?, slot("Employee Onboarding", "Full name")?);
+    let (deal, notes) = (slot("Vendas B2B - São Paulo", "Negócio")?, slot("Vendas B2B - São Paulo", "Observações")?);
+    let place = |pipe: &str, index: usize| -> Result<String, GqlError> {
+        Ok(board(garden, pipe)?.get(index).cloned().unwrap_or_default())
+    };
+    let notice = ctx.children("email_template", &buying)?.first().map(|t| text(t, "id").to_owned());
+    let fixed = |id: &str, value: &str| json!({ "fieldId": id, "inputMode": "fixed_value", "value": value });
+    let rules = [
+        Rule {
+            pipe: "Purchase Requests",
+            name: "Move approved requests to quotation",
+            event: ("field_updated", json!({ "triggerFieldIds": [decision] })),
+            action: ("move_single_card", json!({ "to_phase_id": place("Purchase Requests", 2)? })),
+            when: Some((decision.clone(), "Approved")),
+            ..Rule::default()
+        },
+        Rule {
+            pipe: "Purchase Requests",
+            name: "Tell the requester about the delivery",
+            event: ("card_moved", json!({ "to_phase_id": place("Purchase Requests", 4)? })),
+            action: ("send_email_template", json!({ "email_template_id": notice })),
+            ..Rule::default()
+        },
+        Rule {
+            pipe: "Customer Support",
+            name: "Escalate first priority",
+            event: ("card_created", json!({})),
+            action: ("update_card_field", json!({ "field_map": [fixed(&priority, "P1")] })),
+            when: Some((channel.clone(), "Telefone")),
+            ..Rule::default()
+        },
+        Rule {
+            pipe: "Customer Support",
+            name: "Solve answered tickets",
+            event: ("sla_based", json!({ "kindOfSla": "late", "inPhaseId": place("Customer Support", 2)? })),
+            action: ("move_single_card", json!({ "to_phase_id": place("Customer Support", 4)? })),
+            private: true,
+            ..Rule::default()
+        },
+        Rule {
+            pipe: "Employee Onboarding",
+            name: "Order the equipment",
+            event: ("card_moved", json!({ "to_phase_id": place("Employee Onboarding", 1)? })),
+            action: (
+                "create_card",
+                json!({ "field_map": [
+                    fixed(&wanted, &format!("Notebook for %{{{newcomer}}}")), fixed(&quantity, "1"), fixed(&cost, "6500"),
+                    fixed(&urgency, "Normal"),
+                ] }),
+            ),
+            target: Some("Purchase Requests"),
+            ..Rule::default()
+        },
+        Rule {
+            pipe: "Vendas B2B - São Paulo",
+            name: "Resumo do negócio com IA",
+            event: ("card_moved", json!({ "to_phase_id": place("Vendas B2B - São Paulo", 3)? })),
+            action: (
+                "generate_with_ai",
+                json!({ "aiParams": {
+                    "value": format!("Resuma o negócio %{{{deal}}} em duas frases."), "fieldIds": [notes], "skillsIds": [] } }),
+            ),
+            idle: true,
+            ..Rule::default()
+        },
     ];
-    for (pipe, name, event, action, place, active, private) in rules {
-        let repo = garden.repo(pipe);
-        let target = board(garden, pipe)?.get(place).cloned().unwrap_or_default();
+    for rule in rules {
+        let Rule { pipe, name, event, action, when, target, private, idle } = rule;
+        let (repo, active) = (garden.repo(pipe), !idle);
         let id = ctx.new_id("automation")?;
-        let event_params = if event == "card_moved" { json!({ "to_phase_id": target }) } else { json!({}) };
-        let action_params = match action {
-            "move_single_card" => json!({ "to_phase_id": target }),
-            "generate_with_ai" => {
-                json!({ "aiParams": { "value": "Resuma o negócio em duas frases.", "fieldIds": [], "skillsIds": [] } })
-            }
-            _ => json!({ "field_map": [] }),
-        };
+        let expressions = when.map(|(field, value)| {
+            json!([{ "id": id, "field_address": field, "operation": "equals", "value": value, "structure_id": "0" }])
+        });
+        let structure = if expressions.is_some() { json!([["0"]]) } else { json!([]) };
         let body = json!({
-            "id": id, "name": name, "active": active, "event_id": event, "action_id": action, "actionEnabled": true,
-            "disabledReason": null, "created_at": stamp(super::back(ctx, 1_500)), "event_repo_id": repo, "action_repo_id": repo,
-            "event_params": event_params, "action_params": action_params, "related_card_ids": [], "private_metrics": private,
-            "condition": { "id": id, "expressions": [], "expressions_structure": [] }, "searchFor": [],
+            "id": id, "name": name, "active": active, "event_id": event.0, "action_id": action.0, "actionEnabled": true,
+            "disabledReason": null, "created_at": stamp(super::back(ctx, 1_500)), "event_repo_id": repo,
+            "action_repo_id": target.map_or_else(|| repo.clone(), |name| garden.repo(name)),
+            "event_params": event.1, "action_params": action.1, "related_card_ids": [], "private_metrics": private,
+            "condition": { "id": id, "expressions": expressions.unwrap_or_else(|| json!([])), "expressions_structure": structure },
+            "searchFor": [],
         });
         ctx.put("automation", &id, &Links::parent(&garden.org).group(&repo), body)?;
         let runs = if active { 8 + garden.dice.below(20) } else { 0 };
@@ -133,6 +198,7 @@ fn agents(garden: &mut Garden<'_>) -> Result<(), GqlError> {
     let ctx = garden.ctx;
     let phases = board(garden, "Customer Support")?;
     let priority = field(garden, "Customer Support", "Priority")?;
+    let channel = field(garden, "Customer Support", "Channel")?;
     let support = garden.repo("Customer Support");
     let plans = [
         (
@@ -160,7 +226,11 @@ fn agents(garden: &mut Garden<'_>) -> Result<(), GqlError> {
         crate::json::set(&mut action, "referenceId", reference.as_str());
         let behavior = json!({
             "id": ctx.new_id("agent_behavior")?, "name": format!("{name} behavior"), "active": true, "event_id": event,
-            "action_id": "ai_behavior", "event_params": {}, "condition": null,
+            "action_id": "ai_behavior", "event_params": {},
+            "condition": {
+                "id": uuid, "expressions_structure": [["0"]],
+                "expressions": [{ "id": uuid, "field_address": channel, "operation": "equals", "value": "Portal", "structure_id": "0" }],
+            },
             "action_params": { "aiBehaviorParams": {
                 "uuid": ctx.new_uuid()?, "instruction": format!("{instruction}\n%{{action:{reference}}}"), "dataSourceIds": [],
                 "referencedFieldIds": [], "capabilitiesAttributes": [], "actionsAttributes": [action] } },
@@ -187,7 +257,21 @@ fn agents(garden: &mut Garden<'_>) -> Result<(), GqlError> {
     Ok(())
 }
 
-/// Webhooks, reports, e-mail templates, LLM providers and knowledge bases.
+fn templates(garden: &Garden<'_>) -> Result<(), GqlError> {
+    let ctx = garden.ctx;
+    let purchases = garden.repo("Purchase Requests");
+    for (name, subject) in [("Delivery notice", "Your order arrived"), ("Pedido recebido", "Recebemos o seu pedido")] {
+        let id = ctx.new_id("email_template")?;
+        let body = json!({
+            "id": id, "name": name, "subject": subject, "body": "<p>Hello, {{title}} is in {{phase}}.</p>", "fromEmail": "compras@aurora.example",
+            "fromName": "Aurora", "toEmail": "", "ccEmail": "", "bccEmail": "", "repoId": purchases, "defaultTemplate": false,
+        });
+        ctx.put("email_template", &id, &Links::parent(&purchases), body)?;
+    }
+    Ok(())
+}
+
+/// Webhooks, reports, LLM providers and knowledge bases.
 fn integrations(garden: &mut Garden<'_>) -> Result<(), GqlError> {
     let ctx = garden.ctx;
     let purchases = garden.repo("Purchase Requests");
@@ -219,14 +303,6 @@ fn integrations(garden: &mut Garden<'_>) -> Result<(), GqlError> {
             "lastUpdatedAt": ctx.stamp(), "selectedFormulaFields": [],
         });
         ctx.put("pipe_report", &id, &Links::parent(pipe), body)?;
-    }
-    for (name, subject) in [("Delivery notice", "Your order arrived"), ("Pedido recebido", "Recebemos o seu pedido")] {
-        let id = ctx.new_id("email_template")?;
-        let body = json!({
-            "id": id, "name": name, "subject": subject, "body": "<p>Hello, {{title}} is in {{phase}}.</p>", "fromEmail": "compras@aurora.example",
-            "fromName": "Aurora", "toEmail": "", "ccEmail": "", "bccEmail": "", "repoId": purchases, "defaultTemplate": false,
-        });
-        ctx.put("email_template", &id, &Links::parent(&purchases), body)?;
     }
     let provider = ctx.new_id("llm_provider")?;
     let body = json!({
