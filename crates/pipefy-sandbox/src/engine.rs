@@ -167,10 +167,12 @@ fn with_correlation(mut errors: Vec<Value>, id: &str) -> Vec<Value> {
 fn execution_error(error: &GraphQLError) -> Value {
     let mut value = serde_json::to_value(error).unwrap_or_default();
     match GqlError::decode(&error.message) {
-        Some((message, code)) => {
+        Some((message, code, more)) => {
             crate::json::set(&mut value, "message", message);
             if let Some(code) = code {
-                crate::json::set(&mut value, "extensions", json!({ "code": code }));
+                let mut extensions = if more.is_object() { more } else { json!({}) };
+                crate::json::set(&mut extensions, "code", code);
+                crate::json::set(&mut value, "extensions", extensions);
             }
         }
         None => crate::json::set(&mut value, "extensions", json!({ "code": "INTERNAL_SERVER_ERROR" })),

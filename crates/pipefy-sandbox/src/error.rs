@@ -49,6 +49,8 @@ pub(crate) struct GqlError {
     pub(crate) message: String,
     /// `None` gives an error without `extensions`, like the real move rejection.
     pub(crate) code: Option<&'static str>,
+    /// Further entries of `extensions`; null for none.
+    pub(crate) more: Value,
 }
 
 /// Marks a message that carries an encoded [`GqlError`] through the GraphQL executor, which only keeps text.
@@ -56,12 +58,18 @@ const MARK: char = '\u{1}';
 
 impl GqlError {
     pub(crate) fn new(code: &'static str, message: impl Into<String>) -> Self {
-        Self { message: message.into(), code: Some(code) }
+        Self { message: message.into(), code: Some(code), more: Value::Null }
     }
 
     /// An error that has a message only.
     pub(crate) fn codeless(message: impl Into<String>) -> Self {
-        Self { message: message.into(), code: None }
+        Self { message: message.into(), code: None, more: Value::Null }
+    }
+
+    /// The same error with further entries in its `extensions`.
+    pub(crate) fn with(mut self, more: Value) -> Self {
+        self.more = more;
+        self
     }
 
     pub(crate) fn denied() -> Self {
@@ -82,21 +90,22 @@ impl GqlError {
 
     /// The form in which the error travels through the executor.
     pub(crate) fn encode(&self) -> String {
-        format!("{MARK}{}", json!({ "message": self.message, "code": self.code }))
+        format!("{MARK}{}", json!({ "message": self.message, "code": self.code, "more": self.more }))
     }
 
-    /// Reads an executor's message back: `(message, code)` of an encoded error, `None` of any other.
-    pub(crate) fn decode(text: &str) -> Option<(String, Option<String>)> {
+    /// Reads an executor's message back: `(message, code, more)` of an encoded error, `None` of any other.
+    pub(crate) fn decode(text: &str) -> Option<(String, Option<String>, Value)> {
         let (_, encoded) = text.split_once(MARK)?;
         // Other text may follow.
         let value: Value = serde_json::Deserializer::from_str(encoded).into_iter().next()?.ok()?;
         let message = value.get("message")?.as_str()?.to_owned();
-        Some((message, value.get("code").and_then(Value::as_str).map(str::to_owned)))
+        let code = value.get("code").and_then(Value::as_str).map(str::to_owned);
+        Some((message, code, value.get("more").cloned().unwrap_or_default()))
     }
 
     /// A list item or property that answers with this error instead of a value, so that its neighbours survive.
     pub(crate) fn as_value(&self) -> Value {
-        json!({ "$error": { "message": self.message, "code": self.code } })
+        json!({ "$error": { "message": self.message, "code": self.code, "more": self.more } })
     }
 }
 

@@ -30,7 +30,7 @@ pub struct Faults {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct FaultRule {
-    /// `graphql`, `interfaces`, `internal`, `token`, `storage`, or of the issuer `discovery`, `jwks`, `oidc` (the rest); any
+    /// `graphql`, `interfaces`, `internal`, `token`, `storage`, `ipaas`, or of the issuer `discovery`, `jwks`, `oidc` (the rest); any
     /// when absent.
     pub endpoint: Option<String>,
     /// A root field of the GraphQL operation; any when absent.
@@ -70,8 +70,8 @@ impl Faults {
         } else {
             toml::from_str(text).map_err(|e| SandboxError::Faults(e.to_string()))?
         };
-        const ENDPOINTS: [&str; 8] =
-            ["graphql", "interfaces", "internal", "token", "storage", "discovery", "jwks", "oidc"];
+        const ENDPOINTS: [&str; 9] =
+            ["graphql", "interfaces", "internal", "token", "storage", "discovery", "jwks", "oidc", "ipaas"];
         for rule in &plan.rules {
             if let Some(name) = rule.endpoint.as_deref().filter(|name| !ENDPOINTS.contains(name)) {
                 return Err(SandboxError::Faults(format!("endpoint {name:?} is none of {ENDPOINTS:?}")));

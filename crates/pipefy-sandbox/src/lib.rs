@@ -46,6 +46,7 @@ mod engine;
 mod error;
 mod events;
 mod faults;
+mod ipaas;
 mod journal;
 mod json;
 mod oauth;

@@ -33,6 +33,10 @@ impl Root {
         Self { endpoint: Endpoint::Public, name, run }
     }
 
+    pub(crate) const fn interfaces(name: &'static str, run: fn(&Ctx<'_>, &Args) -> Answer) -> Self {
+        Self { endpoint: Endpoint::Interfaces, name, run }
+    }
+
     pub(crate) const fn internal(name: &'static str, run: fn(&Ctx<'_>, &Args) -> Answer) -> Self {
         Self { endpoint: Endpoint::Internal, name, run }
     }

@@ -161,6 +161,7 @@ fn router(state: App) -> Router {
         .route("/orgs/{*path}", any(objects))
         .route("/storage/{*path}", any(objects))
         .merge(oidc::routes())
+        .merge(crate::ipaas::routes())
         .route("/_sandbox/health", get(health))
         .route("/_sandbox/faults", get(faults).post(set_faults).delete(clear_faults))
         .route("/_sandbox/requests", get(requests).delete(clear_requests))

@@ -10,6 +10,7 @@ pub(crate) mod conditions;
 pub(crate) mod emails;
 pub(crate) mod exports;
 pub(crate) mod fields;
+pub(crate) mod html;
 pub(crate) mod knowledge;
 pub(crate) mod labels;
 pub(crate) mod logs;
@@ -17,6 +18,8 @@ pub(crate) mod members;
 pub(crate) mod organizations;
 pub(crate) mod phases;
 pub(crate) mod pipes;
+pub(crate) mod portals;
+pub(crate) mod providers;
 pub(crate) mod records;
 pub(crate) mod relations;
 pub(crate) mod reports;
@@ -56,6 +59,9 @@ pub(crate) const ROOTS: &[&[Root]] = &[
     exports::ROOTS,
     usage::ROOTS,
     simulations::ROOTS,
+    portals::ROOTS,
+    providers::ROOTS,
+    crate::ipaas::ROOTS,
 ];
 
 /// Every property that is computed instead of stored.
@@ -77,4 +83,6 @@ pub(crate) const PROPERTIES: &[&[Property]] = &[
     reports::PROPERTIES,
     exports::PROPERTIES,
     usage::PROPERTIES,
+    portals::PROPERTIES,
+    providers::PROPERTIES,
 ];

@@ -307,9 +307,10 @@ fn integrations(garden: &mut Garden<'_>) -> Result<(), GqlError> {
     let provider = ctx.new_id("llm_provider")?;
     let body = json!({
         "__typename": "LlmProvider", "id": provider, "name": "Aurora OpenAI", "type": "byom", "active": true,
-        "organizationDefault": false, "configuration": { "provider_name": "openai", "model": "gpt-4o" },
+        "organization_id": garden.org,
+        "configuration": { "provider": "openai", "model": "gpt-4o", "api_key": "not-a-real-key" },
     });
-    ctx.put("llm_provider", &provider, &Links::parent(&garden.org_uuid), body)?;
+    ctx.put("llm_provider", &provider, &Links::parent(&garden.org), body)?;
     let pipe = ctx.must("pipe", "Pipe", &support)?;
     let base = ctx.new_id("knowledge_base")?;
     let body = json!({
