@@ -74,7 +74,7 @@ async fn start(
 }
 
 async fn serve_on(settings: &ServerSettings, runtime: McpRuntime) -> ExitCode {
-    let exposure = runtime.exposure(None);
+    let exposure = runtime.whole_exposure();
     tracing::info!(
         transport = if settings.mcp.transport == Transport::Stdio { "stdio" } else { "http" },
         profile = if settings.mcp.profile == Profile::Local { "local" } else { "remote" },

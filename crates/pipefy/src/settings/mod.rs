@@ -25,6 +25,7 @@ mod near_miss;
 mod page;
 mod parse;
 mod registry;
+mod scope_flag;
 
 pub use environment::Environment;
 pub use error::{Problem, SettingsError, Source};
@@ -37,6 +38,7 @@ pub use layers::Overrides;
 pub use loader::{Found, Report};
 pub use page::settings_page;
 pub use registry::*;
+pub use scope_flag::{SCOPE_FLAG_USAGE, scope_flags};
 
 use groups::Shared;
 use loader::Loader;
