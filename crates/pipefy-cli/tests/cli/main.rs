@@ -4,6 +4,7 @@
 mod cards;
 mod completion;
 mod failures;
+mod guards;
 mod lines;
 mod rig;
 mod serving;
