@@ -82,6 +82,7 @@ async fn serve_on(settings: &ServerSettings, runtime: McpRuntime) -> ExitCode {
         withheld = exposure.withheld(),
         unified_envelope = settings.mcp.unified_envelope,
         read_only = settings.policy.read_only,
+        scope = runtime.described_scope(),
         "starting"
     );
     let stop = stop_signal();

@@ -239,6 +239,11 @@ impl McpRuntime {
         &self.exposure
     }
 
+    /// The scope pins, for people; `none` without any.
+    pub fn described_scope(&self) -> String {
+        self.policy.scope.as_ref().map_or_else(|| "none".to_owned(), |scope| scope.described())
+    }
+
     /// Whether this tool never changes anything; `false` for tools that do not exist.
     pub fn only_reads(&self, tool: &str) -> bool {
         match self.exposure.get(tool) {

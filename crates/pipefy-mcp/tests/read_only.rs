@@ -258,8 +258,8 @@ fn no_recorded_write_reaches_pipefy() {
                 _ => "READ_ONLY",
             };
             if call.wrote && !answer.contains(said) {
-                // Without a token only the preview is there: nothing to refuse yet, and nothing was sent.
-                let harmless = answer.contains("requires_confirmation") && !always;
+                // Arguments come before the gate; some recordings let through what is refused here.
+                let harmless = answer.contains("INVALID_ARGUMENTS");
                 if !harmless {
                     problems.push(format!("{place}: answered {}", pattern::cut(&answer, 300)));
                 }
