@@ -196,6 +196,7 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
     use super::*;
     use crate::catalogue::Entry;
+    use pipefy_tools::Domain;
 
     fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
         let mut headers = HeaderMap::new();
@@ -203,6 +204,10 @@ mod tests {
             headers.append(*name, value.parse().unwrap());
         }
         headers
+    }
+
+    fn tools_of(domain: Domain) -> usize {
+        super::super::catalogue().tools().iter().filter(|tool| tool.op().domain == domain).count()
     }
 
     fn reachable(exposure: &Exposure) -> BTreeSet<String> {
@@ -280,7 +285,8 @@ mod tests {
         );
         assert!(left.get("get_card").is_some() && left.get("find_records").is_some());
         assert!(left.get("get_table").is_none() && left.get("get_pipe").is_none());
-        assert_eq!(left.listed().len(), 18);
+        // One more, and one less.
+        assert_eq!(left.listed().len(), tools_of(Domain::Database));
         let reads = narrowed(&whole, &[(READ_ONLY_HEADER, "on"), (TOOLS_HEADER, "get_card,delete_card")]);
         assert_eq!(reachable(&reads), BTreeSet::from(["get_card".to_owned()]));
     }
@@ -291,12 +297,12 @@ mod tests {
         let left = narrowed(&power, &[(TOOLSETS_HEADER, "workflow")]);
         let shown: Vec<&str> = left.listed().iter().map(|tool| tool.name.as_ref()).collect();
         assert_eq!(shown, ["get_tool_categories", "search_tools", "describe_tool", "execute_tool"]);
-        assert_eq!(left.hidden().len(), 53);
+        assert_eq!(left.hidden().len(), tools_of(Domain::Workflow));
         // A server that shows everything is looked at through them when a request asks for it.
         let whole = Exposure::new(&Selection::parse(Some("workflow")).unwrap(), false, false);
         let looked_at = narrowed(&whole, &[(TOOLSETS_HEADER, "power"), (EXCLUDE_TOOLS_HEADER, "describe_tool")]);
         assert_eq!(looked_at.listed().len(), 3);
-        assert_eq!(looked_at.hidden().len(), 53);
+        assert_eq!(looked_at.hidden().len(), tools_of(Domain::Workflow));
         assert!(looked_at.get("get_card").is_none());
     }
 
