@@ -40,6 +40,8 @@ pub(crate) struct Globals {
     pub(crate) token: Option<String>,
     pub(crate) account: Option<String>,
     pub(crate) allow_insecure_urls: Option<bool>,
+    pub(crate) read_only: bool,
+    pub(crate) scope: Vec<String>,
     pub(crate) sandbox: bool,
     pub(crate) sandbox_data: Option<String>,
 }
@@ -74,6 +76,8 @@ pub(crate) fn parse(argv: &[OsString]) -> Result<Line, Early> {
         token: matches.get_one::<String>("--token").cloned(),
         account: matches.get_one::<String>("--account").cloned(),
         allow_insecure_urls: switch(&matches, "--allow-insecure-urls", "--no-allow-insecure-urls"),
+        read_only: matches.get_flag("--read-only"),
+        scope: matches.get_many::<String>("--scope").into_iter().flatten().cloned().collect(),
         sandbox: matches.get_flag("--sandbox"),
         sandbox_data: matches.get_one::<String>("--sandbox-data").cloned(),
     };
@@ -163,6 +167,8 @@ pub(crate) const GLOBALS: &[(&str, bool)] = &[
     ("--account", true),
     ("--allow-insecure-urls", false),
     ("--no-allow-insecure-urls", false),
+    ("--read-only", false),
+    ("--scope", true),
     ("--sandbox", false),
     ("--sandbox-data", true),
     ("--version", false),
@@ -197,6 +203,10 @@ fn root() -> clap::Command {
                 .overrides_with("--no-allow-insecure-urls")
                 .help("Accept http and internal URLs, instead of PIPEFY_ALLOW_INSECURE_URLS"),
             switch("--no-allow-insecure-urls").help("Refuse them"),
+            switch("--read-only").help("Change nothing"),
+            value("--scope", "KEY=IDS")
+                .action(ArgAction::Append)
+                .help("Touch only these: pipes=ID,..., tables=ID,... or org=ID; may be repeated"),
             switch("--sandbox")
                 .conflicts_with_all(["--base-url", "--token", "--account"])
                 .help("Use a sandbox on this machine; no account, no keychain"),

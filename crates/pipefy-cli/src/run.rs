@@ -180,6 +180,11 @@ impl Start {
         if let Some(name) = &self.globals.account {
             overrides.set(&settings::ACCOUNT, "--account", name.trim());
         }
+        if self.globals.read_only {
+            overrides.set(&settings::READ_ONLY, "--read-only", "true");
+        }
+        settings::scope_flags(self.globals.scope.iter().map(String::as_str), &mut overrides)
+            .map_err(Failure::refused)?;
         if self.globals.sandbox {
             // The address is known once it runs; until then nothing that is configured may stand in the way.
             overrides.set(&settings::BASE_URL, "--sandbox", "http://127.0.0.1");
@@ -252,7 +257,7 @@ impl Start {
         let flow = Flow {
             toolbox: self.toolbox(&target.settings, &ipaas),
             session: engine.session(target.credential.clone()),
-            policy: Policy { read_only: loaded.policy.read_only },
+            policy: Policy::of(&loaded.policy),
             budget: Budget::unlimited().with_cancel(cancel.clone()),
             target: &target,
             json: self.json,

@@ -6,7 +6,7 @@ use pipefy::settings::{self, Overrides};
 pub const PROGRAM: &str = "pipefy-mcp-server";
 
 const USAGE: &str = "usage: pipefy-mcp-server [-h] [--version] [--profile {local,remote}] [--transport {stdio,http}] [--host HOST] \
-[--port PORT] [--toolsets NAMES] [--read-only] [--stateless] [--sandbox] [--sandbox-data PATH]";
+[--port PORT] [--toolsets NAMES] [--read-only] [--scope KEY=IDS] [--stateless] [--sandbox] [--sandbox-data PATH]";
 
 /// What the command line asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +26,7 @@ pub struct Serve {
     port: Option<String>,
     toolsets: Option<String>,
     read_only: bool,
+    scope: Vec<String>,
     stateless: bool,
     /// Serve the embedded Pipefy instead of a real one.
     pub sandbox: Option<SandboxData>,
@@ -64,12 +65,13 @@ enum Flag {
     Port,
     Toolsets,
     ReadOnly,
+    Scope,
     Stateless,
     Sandbox,
     SandboxData,
 }
 
-const FLAGS: [(&str, Flag); 12] = [
+const FLAGS: [(&str, Flag); 13] = [
     ("--help", Flag::Help),
     ("--version", Flag::Version),
     ("--profile", Flag::Profile),
@@ -79,6 +81,7 @@ const FLAGS: [(&str, Flag); 12] = [
     ("--toolsets", Flag::Toolsets),
     ("--tools", Flag::Toolsets),
     ("--read-only", Flag::ReadOnly),
+    ("--scope", Flag::Scope),
     ("--stateless", Flag::Stateless),
     ("--sandbox", Flag::Sandbox),
     ("--sandbox-data", Flag::SandboxData),
@@ -135,6 +138,11 @@ pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Command, Usa
             Flag::Port => serve.port = Some(port(name, value)?),
             Flag::Toolsets => serve.toolsets = Some(value),
             Flag::ReadOnly => serve.read_only = true,
+            Flag::Scope => {
+                serve.scope.push(value);
+                let given = serve.scope.iter().map(String::as_str);
+                settings::scope_flags(given, &mut Overrides::new()).map_err(|text| UsageError(text.to_owned()))?;
+            }
             Flag::Stateless => serve.stateless = true,
             Flag::Sandbox => serve.sandbox = Some(SandboxData::Default),
             Flag::SandboxData => {
@@ -181,6 +189,8 @@ impl Serve {
                 overrides.set(variable, flag, value.clone());
             }
         }
+        // They were understood when they were read.
+        let _understood = settings::scope_flags(self.scope.iter().map(String::as_str), &mut overrides);
         for (variable, flag, on) in [
             (&settings::READ_ONLY, "--read-only", self.read_only),
             (&settings::STATELESS, "--stateless", self.stateless),
@@ -255,6 +265,8 @@ The MCP server for Pipefy, for one person over standard input and output or for 
                         PIPEFY_MCP_TOOLSETS
   --read-only           change nothing
                         PIPEFY_MCP_READ_ONLY
+  --scope KEY=IDS       touch only these: pipes=ID,..., tables=ID,... or org=ID; may be repeated
+                        PIPEFY_MCP_SCOPE_PIPES, PIPEFY_MCP_SCOPE_TABLES, PIPEFY_MCP_SCOPE_ORG
   --stateless           serve http without sessions
                         PIPEFY_MCP_STATELESS
   --sandbox             serve an embedded Pipefy with sample data; no account, no network
@@ -291,6 +303,7 @@ mod tests {
         assert_eq!(given.host.as_deref(), Some("::1"));
         assert_eq!(serve("--tools=").toolsets.as_deref(), Some(""));
         assert!(serve("--read-only --stateless").read_only);
+        assert_eq!(serve("--scope pipes=1,2 --scope=tables=3").scope, ["pipes=1,2", "tables=3"]);
     }
 
     #[test]
@@ -329,6 +342,8 @@ mod tests {
             ("--readonly", "--read-only"),
             ("--read_only", "--read-only"),
             ("--toolset=workflow", "--toolsets"),
+            ("--scopes", "--scope"),
+            ("--scpoe=pipes=1", "--scope"),
             ("--hosts", "--host"),
             ("-port", "--port"),
             ("--Profile", "--profile"),
@@ -355,6 +370,10 @@ mod tests {
             "--profile",
             "--profile --transport http",
             "--read-only=true",
+            "--scope",
+            "--scope pipe=1",
+            "--scope=pipes=",
+            "--scope pipes",
             "--sandbox-data x",
             "--sandbox --sandbox-data=",
         ] {

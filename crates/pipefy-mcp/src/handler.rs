@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::catalogue::Exposure;
+use crate::catalogue::{BadNarrowing, Exposure};
 use crate::dispatch::{CallReply, Invocation, dispatch};
 use crate::elicit::PeerAsk;
 use crate::instructions::INSTRUCTIONS;
@@ -112,6 +112,11 @@ fn no_such_method(method: &str) -> ErrorData {
     ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "Method not found", Some(method.into()))
 }
 
+/// The HTTP edge has refused such a request already; this is for handlers that are embedded without it.
+fn bad_header(error: BadNarrowing) -> ErrorData {
+    ErrorData::invalid_params(error.to_string(), None)
+}
+
 fn invalid_params() -> ErrorData {
     ErrorData::new(ErrorCode::INVALID_PARAMS, "Invalid request parameters", Some("".into()))
 }
@@ -156,17 +161,18 @@ impl ServerHandler for Handler {
         _request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> impl Future<Output = Result<ListToolsResult, ErrorData>> + Send + '_ {
-        let exposure = self.runtime.exposure(Self::request(&context));
-        let mut result = list(exposure, since(&context, &ProtocolVersion::V_2025_06_18));
-        if is_enveloped(&context) {
-            result = result.with_ttl_ms(LIST_TTL_MS).with_cache_scope(CacheScope::Private);
-        }
-        result.meta = stamp(&context);
-        ready(Ok(result))
+        ready(self.runtime.exposure(Self::request(&context)).map_err(bad_header).map(|exposure| {
+            let mut result = list(&exposure, since(&context, &ProtocolVersion::V_2025_06_18));
+            if is_enveloped(&context) {
+                result = result.with_ttl_ms(LIST_TTL_MS).with_cache_scope(CacheScope::Private);
+            }
+            result.meta = stamp(&context);
+            result
+        }))
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        self.runtime.exposure(None).listing(name).cloned()
+        self.runtime.whole_exposure().listing(name).cloned()
     }
 
     async fn call_tool(
@@ -181,6 +187,7 @@ impl ServerHandler for Handler {
             ));
         }
         let parts = Self::request(&context);
+        let exposure = self.runtime.exposure(parts).map_err(bad_header)?;
         let id = context.id.to_string();
         let ask = PeerAsk::of(&context, &self.input_end);
         let (progress, reports) = match context.meta.get_progress_token() {
@@ -192,7 +199,7 @@ impl ServerHandler for Handler {
         };
         let call = dispatch(
             &self.runtime,
-            self.runtime.exposure(parts),
+            &exposure,
             Invocation {
                 id: &id,
                 name: &request.name,

@@ -23,7 +23,11 @@ impl McpRuntime {
             progress: None,
             cancel: call.cancel,
         };
-        let reply = dispatch(self, self.exposure(Some(call.request)), invocation).await;
+        let exposure = match self.exposure(Some(call.request)) {
+            Ok(exposure) => exposure,
+            Err(error) => return Called { text: error.to_string(), is_object: false, is_error: true },
+        };
+        let reply = dispatch(self, &exposure, invocation).await;
         let text = reply.text();
         let is_object = match &reply.payload {
             Payload::Value(value) => value.is_object(),
@@ -35,9 +39,9 @@ impl McpRuntime {
     /// The result of `tools/list` in the handshake revisions: one text for the newer, one for the older ones.
     pub(crate) fn prepared_list(&self, request: &Parts, version: &ProtocolVersion) -> Option<Bytes> {
         let newer = version.as_str() >= ProtocolVersion::V_2025_06_18.as_str();
-        let exposure = self.exposure(Some(request));
+        let exposure = self.exposure(Some(request)).ok()?;
         let bytes = exposure.prepared(newer).get_or_init(|| {
-            let mut list = handler::list(exposure, newer);
+            let mut list = handler::list(&exposure, newer);
             // These revisions do not have it.
             list.result_type = None;
             serde_json::to_vec(&list).unwrap_or_else(|_| Value::Null.to_string().into()).into()

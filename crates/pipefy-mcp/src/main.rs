@@ -76,7 +76,7 @@ async fn start(
 }
 
 async fn serve_on(settings: &ServerSettings, runtime: McpRuntime, overrides: Overrides) -> ExitCode {
-    let exposure = runtime.exposure(None);
+    let exposure = runtime.whole_exposure();
     tracing::info!(
         transport = if settings.mcp.transport == Transport::Stdio { "stdio" } else { "http" },
         profile = if settings.mcp.profile == Profile::Local { "local" } else { "remote" },
@@ -84,6 +84,7 @@ async fn serve_on(settings: &ServerSettings, runtime: McpRuntime, overrides: Ove
         withheld = exposure.withheld(),
         unified_envelope = settings.mcp.unified_envelope,
         read_only = settings.policy.read_only,
+        scope = runtime.described_scope(),
         "starting"
     );
     let stop = stop_signal();

@@ -1,10 +1,11 @@
 //! What a server process is made of, put together once at start-up. It knows how to find a caller's identity and holds
 //! none.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::HeaderMap;
 use http::request::Parts;
 use pipefy::settings::{Environment, IPAAS_CONNECTION_PREFIX, Profile, ServerSettings, SettingsError};
 use pipefy::{Deployment, EngineError, PipefyClient, PipefyEngine, Selections, Surface};
@@ -18,7 +19,7 @@ use tokio::sync::Semaphore;
 
 use crate::audit::{Audit, AuditError};
 use crate::call_log::CallLog;
-use crate::catalogue::{Entry, Exposure, Selection, UnknownToolset};
+use crate::catalogue::{BadNarrowing, Entry, Exposure, Narrowed, Narrowing, Selection, UnknownToolset};
 use crate::handler::Handler;
 use crate::hosted;
 use crate::http::{Called, Inbound, LoneCall, Served, stderr_lines};
@@ -31,9 +32,6 @@ pub const CALLS_AT_A_TIME: usize = 256;
 
 /// How long one tool call may take. Longer than the slowest tool (an iPaaS run: five hops of 30 s and one of 120 s).
 pub const CALL_LIMIT: Duration = Duration::from_secs(300);
-
-/// The request header that narrows one request to reads. It never widens.
-pub const READ_ONLY_HEADER: &str = "x-mcp-readonly";
 
 /// Why the server does not start. Says what to do; never holds a value of a setting.
 #[derive(Debug, thiserror::Error)]
@@ -131,10 +129,8 @@ pub struct McpRuntime {
     toolbox: Toolbox,
     policy: Policy,
     exposure: Arc<Exposure>,
-    /// What a request sees that narrows itself to reads; made when the first one comes.
-    reads: OnceLock<Arc<Exposure>>,
-    selection: Selection,
-    hosted: bool,
+    /// What requests see that narrow themselves.
+    narrowed: Narrowed,
     keys: ConfirmationKeys,
     running: Semaphore,
     result_budget: usize,
@@ -199,11 +195,9 @@ impl McpRuntime {
                 }),
                 selections: Selections::default(),
             },
-            policy: Policy { read_only },
+            policy: Policy::of(&settings.policy),
             exposure: Arc::new(Exposure::new(selection, hosted, read_only)),
-            reads: OnceLock::new(),
-            selection: selection.clone(),
-            hosted,
+            narrowed: Narrowed::default(),
             keys: ConfirmationKeys {
                 process: ConfirmationKey::random()?,
                 secret: settings.mcp.confirmation_secret.clone(),
@@ -250,12 +244,26 @@ impl McpRuntime {
         Ok(self.engine.session(self.identity.resolve(request).await?))
     }
 
-    /// The tools this request sees: the server's, or only those that may read when the request narrows itself.
-    pub fn exposure(&self, request: Option<&Parts>) -> &Arc<Exposure> {
-        if self.policy.read_only || !narrowed_to_reads(request) {
-            return &self.exposure;
-        }
-        self.reads.get_or_init(|| Arc::new(Exposure::new(&self.selection, self.hosted, true)))
+    /// The tools this request sees: the server's, or what its headers leave of them.
+    ///
+    /// # Errors
+    /// A header that narrows is not understood. The HTTP edge has refused such a request already.
+    pub fn exposure(&self, request: Option<&Parts>) -> Result<Arc<Exposure>, BadNarrowing> {
+        let narrowing = match request {
+            Some(parts) => Narrowing::of(&parts.headers)?,
+            None => Narrowing::default(),
+        };
+        Ok(if narrowing.is_none() { self.exposure.clone() } else { self.narrowed.of(&self.exposure, narrowing) })
+    }
+
+    /// The tools the server was started with.
+    pub fn whole_exposure(&self) -> &Arc<Exposure> {
+        &self.exposure
+    }
+
+    /// The scope pins, for people; `none` without any.
+    pub fn described_scope(&self) -> String {
+        self.policy.scope.as_ref().map_or_else(|| "none".to_owned(), |scope| scope.described())
     }
 
     /// Whether this tool never changes anything; `false` for tools that do not exist.
@@ -278,7 +286,9 @@ impl McpRuntime {
 
     pub(crate) fn policy(&self, request: Option<&Parts>) -> Policy {
         let mut policy = self.policy.clone();
-        policy.read_only |= narrowed_to_reads(request);
+        // What is not understood restricts: a safety switch is never taken for off.
+        policy.read_only |=
+            request.is_some_and(|parts| !Narrowing::of(&parts.headers).is_ok_and(|narrowing| !narrowing.read_only()));
         policy
     }
 
@@ -336,20 +346,17 @@ impl Served for Arc<McpRuntime> {
     fn tools(&self, request: &Parts, version: &ProtocolVersion) -> Option<Bytes> {
         self.prepared_list(request, version)
     }
-}
 
-/// A value that is not understood narrows: a safety switch is never taken for off.
-fn narrowed_to_reads(request: Option<&Parts>) -> bool {
-    request.and_then(|parts| parts.headers.get(READ_ONLY_HEADER)).is_some_and(|value| {
-        let off = ["", "0", "false", "f", "no", "n", "off"];
-        !value.to_str().is_ok_and(|text| off.contains(&text.trim().to_ascii_lowercase().as_str()))
-    })
+    fn admits(&self, headers: &HeaderMap) -> Result<(), String> {
+        Narrowing::of(headers).map(drop).map_err(|error| error.to_string())
+    }
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
     use super::*;
+    use crate::catalogue::READ_ONLY_HEADER;
     use pipefy::settings::{Overrides, load_server};
     use pipefy_tools::{mint, verify};
     use serde_json::Map;
@@ -393,19 +400,23 @@ mod tests {
 
     #[test]
     fn a_request_can_only_narrow() {
-        let runtime = start(&[("PIPEFY_TOKEN", "t")]).unwrap();
-        for (value, reads) in
-            [("true", true), ("1", true), ("maybe", true), ("false", false), ("", false), ("0", false)]
-        {
+        let runtime = Arc::new(start(&[("PIPEFY_TOKEN", "t")]).unwrap());
+        for (value, reads) in [("true", true), ("1", true), ("On", true), ("false", false), ("0", false)] {
             let parts = with_header(value);
             assert_eq!(runtime.policy(Some(&parts)).read_only, reads, "{value}");
-            assert_eq!(runtime.exposure(Some(&parts)).get("delete_card").is_none(), reads, "{value}");
+            assert_eq!(runtime.exposure(Some(&parts)).unwrap().get("delete_card").is_none(), reads, "{value}");
         }
-        assert!(runtime.exposure(None).get("delete_card").is_some());
+        for garbage in ["maybe", "", "2"] {
+            let parts = with_header(garbage);
+            assert!(runtime.exposure(Some(&parts)).is_err(), "{garbage}");
+            assert!(runtime.policy(Some(&parts)).read_only, "{garbage}");
+            assert!(runtime.admits(&parts.headers).is_err(), "{garbage}");
+        }
+        assert!(runtime.whole_exposure().get("delete_card").is_some());
         let runtime = start(&[("PIPEFY_TOKEN", "t"), ("PIPEFY_MCP_READ_ONLY", "true")]).unwrap();
         let parts = with_header("false");
         assert!(runtime.policy(Some(&parts)).read_only);
-        assert!(runtime.exposure(Some(&parts)).get("delete_card").is_none());
+        assert!(runtime.exposure(Some(&parts)).unwrap().get("delete_card").is_none());
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use pipefy::settings::PolicySettings;
 use pipefy::{Budget, Data, GraphqlResponse, Mutation, PipefyClient, Query, Selections, Surface};
 use serde_json::{Map, Value};
 
@@ -11,6 +12,7 @@ use crate::confirm::ConfirmationKey;
 use crate::error::{Kind, ToolError};
 use crate::op::Op;
 use crate::plan;
+use crate::scope::Scope;
 
 /// What every call of a process shares. It knows no identity.
 #[derive(Debug)]
@@ -47,6 +49,15 @@ pub struct Local {
 pub struct Policy {
     /// No mutation at all.
     pub read_only: bool,
+    /// What may be touched; `None`: all that the credential may.
+    pub scope: Option<Arc<Scope>>,
+}
+
+impl Policy {
+    /// As configured.
+    pub fn of(settings: &PolicySettings) -> Self {
+        Self { read_only: settings.read_only, scope: Scope::of(&settings.scope) }
+    }
 }
 
 /// How a destructive plan gets its approval.
@@ -237,7 +248,7 @@ impl<'c, 'a> Act<'c, 'a> {
     fn check(&self, mutation: &Mutation) -> Result<(), pipefy::Error> {
         // Second lock on the same door: whatever a capability does, a read-only server sends no mutation.
         if self.call.policy.read_only {
-            return Err(pipefy::Error::Value("this server is read-only; nothing was sent".to_owned()));
+            return Err(pipefy::Error::Value("only reads are allowed here (read_only); nothing was sent".to_owned()));
         }
         if mutation.operation().variables.values().any(plan::has_unknown) {
             return Err(pipefy::Error::Value(

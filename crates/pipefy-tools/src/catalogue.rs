@@ -55,7 +55,7 @@ impl Tool {
         self.row.op.output_schema.then(|| json!({ "type": "object", "additionalProperties": true }))
     }
 
-    /// Checks the arguments and runs it. `call.options` and `call.op` are set here.
+    /// Checks the arguments and what they touch, and runs it. `call.options` and `call.op` are set here.
     ///
     /// # Errors
     /// Invalid arguments, or whatever the capability says.
@@ -64,9 +64,17 @@ impl Tool {
         let all = options.all;
         call.options = options;
         call.op = Some(self.row.op);
-        match self.row.op.paging {
+        let scope = call.policy.scope.as_deref();
+        if let Some(scope) = scope {
+            scope.admit(self.row.op, &arguments, &call).await?;
+        }
+        let outcome = match self.row.op.paging {
             Some(paging) if all => paging::all(self.row, paging, arguments, &call).await,
             _ => (self.row.run)(arguments, &call).await,
+        }?;
+        match scope {
+            Some(scope) => scope.trim(self.row.op, outcome, &call).await,
+            None => Ok(outcome),
         }
     }
 }

@@ -40,8 +40,11 @@ pub(crate) async fn pass<T: Write>(arguments: Map<String, Value>, call: &Call<'_
 }
 
 fn read_only(tool: &str) -> ToolError {
-    ToolError::new(Kind::Refused, format!("{tool} would change data, and this server is read-only. Nothing was sent."))
-        .code("READ_ONLY")
+    ToolError::new(
+        Kind::Refused,
+        format!("{tool} would change data, and only reads are allowed here (read_only). Nothing was sent."),
+    )
+    .code("READ_ONLY")
 }
 
 fn dry_run<K>(plan: &Plan<K>) -> Outcome {

@@ -20,6 +20,7 @@ mod outcome;
 mod paging;
 mod plan;
 mod reply;
+mod scope;
 mod tools;
 
 pub use arguments::{CheckedId, check as check_arguments};
@@ -29,8 +30,9 @@ pub use catalogue::{Catalogue, Tool};
 pub use confirm::{ConfirmationKey, Refusal, TTL, digest_of, digest_of_text, mint, verify};
 pub use error::{Explain, Kind, NOT_FOUND_CODES, ToolError, debug_suffix};
 pub use ipaas::Gateway as IpaasGateway;
-pub use op::{Class, Domain, IdArg, IdKind, Op, Paging, Persona, Selects, Shape};
+pub use op::{Class, Domain, IdArg, IdKind, Op, Paging, Persona, Reach, Selects, Shape};
 pub use outcome::{Body, Outcome, Page, dig};
 pub use paging::page_size;
 pub use plan::{Confirmation, Plan, Step, unknown};
 pub use reply::{Payload, Reply, compact, render};
+pub use scope::Scope;

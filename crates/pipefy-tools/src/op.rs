@@ -99,6 +99,22 @@ impl Persona {
     }
 }
 
+/// What an operation reaches beyond what its id arguments name. With scope pins (`scope.rs`) it decides what is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// Only what its id arguments name.
+    Named,
+    /// Nobody's data: the schema, lists of types, guidelines.
+    Nothing,
+    /// Rows of many owners; those of foreign ones are dropped. Each list is a dotted path of keys, through lists where there
+    /// are some, and what its rows are; inner lists come first.
+    Listing(&'static [(&'static str, IdKind)]),
+    /// The organisation as a whole, whatever else its ids name: it makes pipes or accounts, or sums up over everything.
+    Organization,
+    /// Whatever its input says: raw GraphQL, iPaaS.
+    Anything,
+}
+
 /// What kind of thing an id argument names; scope pins and audit lines need it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum IdKind {
@@ -126,16 +142,28 @@ pub enum IdKind {
     TableField,
     /// Record id.
     TableRecord,
-    /// Pipe or table relation id.
+    /// Pipe relation id.
     Relation,
+    /// Table relation id.
+    TableRelation,
     /// Automation id.
     Automation,
     /// AI agent uuid.
     Agent,
+    /// Log entry of an AI agent.
+    AgentLog,
     /// Pipe or table that owns an automation or agent (id or uuid).
     Repo,
-    /// Report id.
+    /// Pipe report id.
     Report,
+    /// Export of a pipe report.
+    ReportExport,
+    /// Organisation report id.
+    OrganizationReport,
+    /// Export of an organisation report.
+    OrganizationReportExport,
+    /// E-mail template id.
+    EmailTemplate,
     /// Webhook id.
     Webhook,
     /// Portal, page or element id.
@@ -157,6 +185,8 @@ pub struct IdArg {
     pub arg: &'static str,
     /// What it names.
     pub kind: IdKind,
+    /// Whether Pipefy looks it up inside of what the call's other ids name, so that it cannot reach further than they do.
+    pub within: bool,
 }
 
 /// How the MCP adapter shapes a success (`spec/mcp-server.md` section 11).
@@ -225,6 +255,8 @@ pub struct Op {
     pub debug: bool,
     /// The ids its arguments name.
     pub touches: &'static [IdArg],
+    /// What it reaches beyond them.
+    pub reach: Reach,
     /// How MCP shapes a success.
     pub shape: Shape,
     /// Whether `tools/list` carries an output schema for it (as the reference does).
@@ -251,6 +283,7 @@ impl Op {
             asks: false,
             debug: false,
             touches: &[],
+            reach: Reach::Named,
             shape,
             output_schema: true,
             paging: None,
@@ -330,6 +363,13 @@ impl Op {
         self
     }
 
+    /// Reaches this beyond what its id arguments name.
+    #[must_use]
+    pub const fn reaches(mut self, reach: Reach) -> Self {
+        self.reach = reach;
+        self
+    }
+
     /// `tools/list` carries no output schema for it.
     #[must_use]
     pub const fn no_output_schema(mut self) -> Self {
@@ -362,6 +402,11 @@ impl Op {
 impl IdArg {
     /// An argument of this kind.
     pub const fn new(arg: &'static str, kind: IdKind) -> Self {
-        Self { arg, kind }
+        Self { arg, kind, within: false }
+    }
+
+    /// An argument of this kind that Pipefy looks up inside of what the call's other ids name.
+    pub const fn within(arg: &'static str, kind: IdKind) -> Self {
+        Self { arg, kind, within: true }
     }
 }

@@ -57,6 +57,7 @@ pub mod portals;
 pub mod providers;
 pub mod relations;
 pub mod reports;
+pub mod scope;
 pub mod service_accounts;
 pub mod settings;
 pub mod tables;

@@ -7,6 +7,7 @@ mod clients;
 mod completion;
 mod failures;
 mod forms;
+mod guards;
 /// The issuer with every fault a test may ask for.
 #[path = "../../../pipefy-auth/tests/support/mod.rs"]
 mod issuer;

@@ -10,6 +10,7 @@ use rmcp::model::{JsonObject, MetaObject, ToolAnnotations};
 use serde_json::Value;
 
 use super::meta::{MetaTool, description};
+use super::narrowing::{Narrowing, may_read};
 
 /// Names that stand for every tool.
 const EVERYTHING: [&str; 2] = ["all", "default"];
@@ -73,7 +74,7 @@ impl Selection {
         })
     }
 
-    fn takes(&self, op: &Op) -> bool {
+    pub(super) fn takes(&self, op: &Op) -> bool {
         match self {
             Self::Everything | Self::Power => true,
             Self::Only { domains, personas } => {
@@ -84,7 +85,7 @@ impl Selection {
 }
 
 /// All toolset names, sorted.
-fn known_names() -> Vec<&'static str> {
+pub(super) fn known_names() -> Vec<&'static str> {
     let mut names: Vec<&str> = Domain::ALL.iter().map(|d| d.name()).collect();
     names.extend(Persona::ALL.iter().map(|p| p.name()));
     names.extend(EVERYTHING);
@@ -102,11 +103,22 @@ pub enum Entry {
     Meta(MetaTool),
 }
 
-/// The tools one server shows, fixed at start-up.
+impl Entry {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Tool(tool) => tool.name(),
+            Self::Meta(meta) => meta.name(),
+        }
+    }
+}
+
+/// The tools one server shows, fixed at start-up; or what one request leaves of them.
 #[derive(Debug)]
 pub struct Exposure {
     listed: Arc<[rmcp::model::Tool]>,
     by_name: HashMap<&'static str, (usize, Entry)>,
+    /// Whether the power profile's own tools find and run the others.
+    power: bool,
     /// The power profile's catalogue, sorted by name; empty without it.
     hidden: Vec<&'static Tool>,
     withheld: usize,
@@ -121,34 +133,49 @@ impl Exposure {
         let everything = super::catalogue().tools();
         let floor = |tool: &&Tool| {
             let op = tool.op();
-            (op.remote || !hosted) && (!read_only || matches!(op.class, Class::Read | Class::ByInput))
+            (op.remote || !hosted) && (!read_only || may_read(op))
         };
         let allowed: Vec<&'static Tool> = everything.iter().filter(floor).collect();
         let withheld = everything.len() - allowed.len();
-        let (visible, mut hidden): (Vec<&'static Tool>, Vec<&'static Tool>) = match selection {
-            Selection::Power => allowed.into_iter().partition(|tool| RAW_GRAPHQL.contains(&tool.name())),
-            narrow => (allowed.into_iter().filter(|tool| narrow.takes(tool.op())).collect(), Vec::new()),
-        };
+        let power = *selection == Selection::Power;
+        let selected = allowed.into_iter().filter(|tool| selection.takes(tool.op()));
+        let meta = power.then_some(MetaTool::ALL.as_slice());
+        Self::of(selected.collect(), meta, withheld, listing)
+    }
+
+    /// What one request leaves. Never more than there was: the power profile's own tools only reach what was there.
+    pub(crate) fn narrowed(&self, narrowing: &Narrowing) -> Self {
+        let shown = super::catalogue().tools().iter().filter(|tool| {
+            self.by_name.contains_key(tool.name())
+                || self.hidden.binary_search_by_key(&tool.name(), |hidden| hidden.name()).is_ok()
+        });
+        let kept = shown.filter(|tool| narrowing.keeps(tool.op())).collect();
+        let meta: Vec<MetaTool> = MetaTool::ALL.into_iter().filter(|meta| narrowing.keeps_meta(*meta)).collect();
+        let meta = (self.power || narrowing.power()).then_some(meta.as_slice());
+        // What was listed already is shared, not made again.
+        let known = |tool: &'static Tool| self.listing(tool.name()).cloned().unwrap_or_else(|| listing(tool));
+        Self::of(kept, meta, self.withheld, known)
+    }
+
+    /// With `meta`, even when that is none, everything but raw GraphQL is behind it.
+    fn of(
+        tools: Vec<&'static Tool>,
+        meta: Option<&[MetaTool]>,
+        withheld: usize,
+        listing: impl Fn(&'static Tool) -> rmcp::model::Tool,
+    ) -> Self {
+        let power = meta.is_some();
+        let (visible, mut hidden): (Vec<&'static Tool>, Vec<&'static Tool>) =
+            tools.into_iter().partition(|tool| !power || RAW_GRAPHQL.contains(&tool.name()));
         hidden.sort_by_key(|tool| tool.name());
         let mut entries: Vec<(Entry, rmcp::model::Tool)> =
             visible.into_iter().map(|tool| (Entry::Tool(tool), listing(tool))).collect();
-        if *selection == Selection::Power {
-            entries.extend(MetaTool::ALL.map(|meta| (Entry::Meta(meta), meta_listing(meta))));
-        }
-        let by_name = entries
-            .iter()
-            .enumerate()
-            .map(|(index, (entry, _))| {
-                let name = match entry {
-                    Entry::Tool(tool) => tool.name(),
-                    Entry::Meta(meta) => meta.name(),
-                };
-                (name, (index, *entry))
-            })
-            .collect();
+        entries.extend(meta.unwrap_or_default().iter().map(|meta| (Entry::Meta(*meta), meta_listing(*meta))));
+        let by_name = entries.iter().enumerate().map(|(index, (entry, _))| (entry.name(), (index, *entry))).collect();
         Self {
             listed: entries.into_iter().map(|(_, listed)| listed).collect(),
             by_name,
+            power,
             hidden,
             withheld,
             prepared: Default::default(),
@@ -163,6 +190,11 @@ impl Exposure {
     /// What a call of `name` reaches; `None` for a tool that this server does not have or does not show.
     pub fn get(&self, name: &str) -> Option<Entry> {
         self.by_name.get(name).map(|(_, entry)| *entry)
+    }
+
+    /// Everything that can be called by name.
+    pub fn entries(&self) -> impl Iterator<Item = (&'static str, Entry)> + '_ {
+        self.by_name.iter().map(|(name, (_, entry))| (*name, *entry))
     }
 
     /// The listing of one tool.

@@ -1,6 +1,6 @@
 //! The MCP endpoint: every check in its order, then the service loop of the session or of the single request.
 //!
-//! Order: bearer and scopes, body cap, `Host` and `Origin`, session seal, method, `Accept`, content type, JSON, message,
+//! Order: bearer and scopes, body cap, `Host` and `Origin`, narrowing headers, session seal, method, `Accept`, content type, JSON, message,
 //! session presence. Each step either passes or is a [`Refusal`].
 
 use std::convert::Infallible;
@@ -118,6 +118,11 @@ impl<S: Served> Endpoint<S> {
             _ => Bytes::new(),
         };
         check_host(&parts, &self.rules.hosts)?;
+        if parts.method == Method::POST {
+            self.served
+                .admits(&parts.headers)
+                .map_err(|text| Refusal::new(StatusCode::BAD_REQUEST, code::INVALID_PARAMS, text))?;
+        }
         let request = Checked { parts, body };
         if exchange_era::chosen(&request.parts.headers) {
             return self.exchange(request).await;

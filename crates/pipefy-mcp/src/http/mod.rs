@@ -4,8 +4,8 @@
 //! listen     socket, ready line, graceful end     connections   accept, limits of time     probes   /metrics
 //!  log       request id and http_request line, around everything
 //!   router   /mcp   /mcp/ -> 307   /healthz   /readyz   /.well-known/oauth-protected-resource (hosted)   else 404
-//!    endpoint  bearer > body cap > Host, Origin > sealed session id > the caller's limits > method, Accept, content type, JSON,
-//!              shape
+//!    endpoint  bearer > body cap > Host, Origin > narrowing headers > sealed id > the caller's limits > method, Accept, content
+//!              type, JSON, shape
 //!     sessions (handshake era)   |   one request alone (stateless, and 2026-07-28: exchange_era)
 //!      direct    calls and lists that need no loop   |   channel   rmcp's service loop, over our own transport
 //! ```
@@ -46,7 +46,7 @@ use axum::body::Body;
 use bytes::Bytes;
 use http::header::{HOST, LOCATION};
 use http::request::Parts;
-use http::{HeaderValue, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use pipefy::settings::{HostList, ServerSettings, TrustedProxies};
 use rmcp::ServerHandler;
 use rmcp::model::ProtocolVersion;
@@ -99,6 +99,15 @@ pub trait Served: Send + Sync + 'static {
     fn call(&self, call: LoneCall<'_>) -> impl Future<Output = Called> + Send {
         let _ = call;
         std::future::ready(Called { text: String::new(), is_object: false, is_error: true })
+    }
+
+    /// Whether the headers of a message are understood; the text says what is wrong with them.
+    ///
+    /// # Errors
+    /// The request is answered with 400 and this text.
+    fn admits(&self, headers: &HeaderMap) -> Result<(), String> {
+        let _ = headers;
+        Ok(())
     }
 
     /// The result of `tools/list` for this request in a handshake revision, as JSON; `None` to ask the handler.

@@ -34,7 +34,7 @@ mod service_accounts;
 mod shared;
 mod tables;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 mod turns;
 mod webhooks;
 

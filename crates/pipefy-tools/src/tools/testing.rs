@@ -210,9 +210,18 @@ impl Mock {
 
     /// Calls a tool.
     pub(crate) async fn call(&self, tool: &str, arguments: Value) -> Result<Outcome, ToolError> {
+        self.call_through(Arc::new(self.backend.clone()), tool, arguments).await
+    }
+
+    /// Calls a tool with another backend.
+    pub(crate) async fn call_through(
+        &self,
+        executor: Arc<dyn GraphqlExecutor>,
+        tool: &str,
+        arguments: Value,
+    ) -> Result<Outcome, ToolError> {
         let catalogue = Catalogue::new();
         let tool = catalogue.get(tool).unwrap_or_else(|| panic!("{tool} is not in the catalogue"));
-        let executor: Arc<dyn GraphqlExecutor> = Arc::new(self.backend.clone());
         let session = PipefyClient::from_executors(
             executor.clone(),
             executor.clone(),

@@ -26,6 +26,7 @@ mod operations;
 mod page;
 mod parse;
 mod registry;
+mod scope_flag;
 
 pub use environment::Environment;
 pub use error::{Problem, SettingsError, Source};
@@ -39,6 +40,7 @@ pub use loader::{Found, Report};
 pub use operations::{AuditSink, OperationsSettings, TrustedProxies};
 pub use page::settings_page;
 pub use registry::*;
+pub use scope_flag::{SCOPE_FLAG_USAGE, scope_flags};
 
 use groups::Shared;
 use loader::Loader;

@@ -42,7 +42,7 @@ impl Write for CreateAiAgent {
     const OP: Op = Op::write("create_ai_agent", Domain::Intelligence, Shape::EnvelopeOrFlat)
         .personas(&[Persona::Builder])
         .no_output_schema()
-        .touches(&[IdArg::new("repo_uuid", IdKind::Repo)]);
+        .touches(&[IdArg::new("repo_uuid", IdKind::Repo), IdArg::new("data_source_ids", IdKind::KnowledgeBase)]);
     type Keep = Created;
 
     async fn plan(self, call: &Call<'_>) -> Result<Plan<Created>, ToolError> {

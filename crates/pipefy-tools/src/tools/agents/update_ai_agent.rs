@@ -41,7 +41,11 @@ impl Write for UpdateAiAgent {
     const OP: Op = Op::write("update_ai_agent", Domain::Intelligence, Shape::EnvelopeOrFlat)
         .personas(&[Persona::Builder])
         .no_output_schema()
-        .touches(&[IdArg::new("uuid", IdKind::Agent), IdArg::new("repo_uuid", IdKind::Repo)]);
+        .touches(&[
+            IdArg::new("uuid", IdKind::Agent),
+            IdArg::new("repo_uuid", IdKind::Repo),
+            IdArg::new("data_source_ids", IdKind::KnowledgeBase),
+        ]);
     type Keep = Updated;
 
     async fn plan(self, call: &Call<'_>) -> Result<Plan<Updated>, ToolError> {

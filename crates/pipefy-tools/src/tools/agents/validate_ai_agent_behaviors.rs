@@ -28,7 +28,7 @@ impl Read for ValidateAiAgentBehaviors {
     const OP: Op = Op::read("validate_ai_agent_behaviors", Domain::Intelligence, Shape::Flat)
         .personas(&[Persona::Auditor, Persona::Builder])
         .no_output_schema()
-        .touches(&[IdArg::new("pipe_id", IdKind::Pipe)]);
+        .touches(&[IdArg::new("pipe_id", IdKind::Pipe), IdArg::new("data_source_ids", IdKind::KnowledgeBase)]);
 
     async fn read(self, call: &Call<'_>) -> Result<Outcome, ToolError> {
         let verdict = match behaviors::prepare(&self.behaviors) {

@@ -38,7 +38,11 @@ impl Write for CreateAiAutomation {
         .personas(&[Persona::Builder])
         .debug()
         .no_output_schema()
-        .touches(&[IdArg::new("pipe_id", IdKind::Pipe)]);
+        .touches(&[
+            IdArg::new("pipe_id", IdKind::Pipe),
+            IdArg::within("field_ids", IdKind::PhaseField),
+            IdArg::new("skills_ids", IdKind::Other),
+        ]);
     type Keep = String;
 
     async fn plan(self, _: &Call<'_>) -> Result<Plan<String>, ToolError> {

@@ -43,7 +43,11 @@ impl Write for UpdateAiAutomation {
         .personas(&[Persona::Builder])
         .debug()
         .no_output_schema()
-        .touches(&[IdArg::new("automation_id", IdKind::Automation)]);
+        .touches(&[
+            IdArg::new("automation_id", IdKind::Automation),
+            IdArg::within("field_ids", IdKind::PhaseField),
+            IdArg::new("skills_ids", IdKind::Other),
+        ]);
     type Keep = Updated;
 
     async fn plan(self, call: &Call<'_>) -> Result<Plan<Updated>, ToolError> {

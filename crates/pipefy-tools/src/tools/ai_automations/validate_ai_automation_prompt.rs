@@ -26,7 +26,7 @@ impl Read for ValidateAiAutomationPrompt {
     const OP: Op = Op::read("validate_ai_automation_prompt", Domain::Automation, Shape::Flat)
         .personas(&[Persona::Auditor, Persona::Builder])
         .no_output_schema()
-        .touches(&[IdArg::new("pipe_id", IdKind::Pipe)]);
+        .touches(&[IdArg::new("pipe_id", IdKind::Pipe), IdArg::within("field_ids", IdKind::PhaseField)]);
 
     async fn read(self, call: &Call<'_>) -> Result<Outcome, ToolError> {
         let pipe_id = self.pipe_id.as_str();

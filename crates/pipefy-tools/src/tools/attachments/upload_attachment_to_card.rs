@@ -31,7 +31,7 @@ impl Write for UploadAttachmentToCard {
         .touches(&[
             IdArg::new("organization_id", IdKind::Organization),
             IdArg::new("card_id", IdKind::Card),
-            IdArg::new("field_id", IdKind::PhaseField),
+            IdArg::within("field_id", IdKind::PhaseField),
         ]);
     type Keep = Upload;
 

@@ -29,7 +29,7 @@ impl Write for UploadAttachmentToTableRecord {
     const OP: Op = Op::write("upload_attachment_to_table_record", Domain::Database, Shape::Flat).touches(&[
         IdArg::new("organization_id", IdKind::Organization),
         IdArg::new("table_record_id", IdKind::TableRecord),
-        IdArg::new("field_id", IdKind::TableField),
+        IdArg::within("field_id", IdKind::TableField),
     ]);
     type Keep = Upload;
 

@@ -3,7 +3,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::{Call, Domain, Explain, Op, Outcome, Persona, Read, Shape, ToolError, dig};
+use crate::{Call, Domain, Explain, Op, Outcome, Persona, Reach, Read, Shape, ToolError, dig};
 
 /// Lists values of the trigger itself that a field_map value can take, such as the time it fired.
 #[derive(Deserialize, JsonSchema)]
@@ -14,7 +14,8 @@ const ATTRIBUTES: [(&str, &str); 1] = [("automationEventExecutionDatetime", "aut
 
 impl Read for GetAutomationEventAttributes {
     const OP: Op = Op::read("get_automation_event_attributes", Domain::Automation, Shape::Envelope)
-        .personas(&[Persona::Auditor, Persona::Builder]);
+        .personas(&[Persona::Auditor, Persona::Builder])
+        .reaches(Reach::Nothing);
 
     async fn read(self, call: &Call<'_>) -> Result<Outcome, ToolError> {
         let data = call

@@ -27,7 +27,7 @@ impl Read for FindCards {
         .personas(&[Persona::Auditor, Persona::Manager, Persona::Operator])
         .debug()
         .no_output_schema()
-        .touches(&[IdArg::new("pipe_id", IdKind::Pipe), IdArg::new("field_id", IdKind::PhaseField)])
+        .touches(&[IdArg::new("pipe_id", IdKind::Pipe), IdArg::within("field_id", IdKind::PhaseField)])
         .paging("findCards.edges", "findCards.pageInfo", 50)
         .selects(&documents::cards::FIND_CARDS, "findCards.edges.node")
         .keywords(&["search", "filter"]);

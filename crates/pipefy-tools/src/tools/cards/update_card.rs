@@ -39,7 +39,11 @@ impl Write for UpdateCard {
     const OP: Op = Op::write("update_card", Domain::Workflow, Shape::Raw)
         .personas(&[Persona::Manager, Persona::Operator])
         .no_output_schema()
-        .touches(&[IdArg::new("card_id", IdKind::Card), IdArg::new("label_ids", IdKind::Label)]);
+        .touches(&[
+            IdArg::new("card_id", IdKind::Card),
+            IdArg::within("label_ids", IdKind::Label),
+            IdArg::within("assignee_ids", IdKind::Member),
+        ]);
     type Keep = Change;
 
     async fn plan(self, call: &Call<'_>) -> Result<Plan<Change>, ToolError> {

@@ -24,7 +24,7 @@ impl Write for UpdateCardField {
         .personas(&[Persona::Manager, Persona::Operator])
         .debug()
         .no_output_schema()
-        .touches(&[IdArg::new("card_id", IdKind::Card), IdArg::new("field_id", IdKind::PhaseField)]);
+        .touches(&[IdArg::new("card_id", IdKind::Card), IdArg::within("field_id", IdKind::PhaseField)]);
     type Keep = ();
 
     async fn plan(self, call: &Call<'_>) -> Result<Plan, ToolError> {

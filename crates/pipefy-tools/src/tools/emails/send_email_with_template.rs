@@ -31,7 +31,7 @@ impl Write for SendEmailWithTemplate {
     const OP: Op = Op::by_input("send_email_with_template", Domain::Workflow, Shape::Result)
         .personas(&[Persona::Admin])
         .debug()
-        .touches(&[IdArg::new("card_id", IdKind::Card)]);
+        .touches(&[IdArg::new("card_id", IdKind::Card), IdArg::new("email_template_id", IdKind::EmailTemplate)]);
     type Keep = Outbox;
 
     async fn plan(self, call: &Call<'_>) -> Result<Plan<Outbox>, ToolError> {

@@ -51,6 +51,7 @@ impl Write for UpdatePhaseField {
         .debug()
         .touches(&[
             IdArg::new("field_id", IdKind::PhaseField),
+            IdArg::new("uuid", IdKind::PhaseField),
             IdArg::new("phase_id", IdKind::Phase),
             IdArg::new("pipe_id", IdKind::Pipe),
         ]);

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::no_interface;
 use crate::tools::observability::organization;
 use crate::tools::portals::{failure, listing, optional_text, things, with_uuid};
-use crate::{Call, CheckedId, Domain, IdArg, IdKind, Op, Outcome, Persona, Read, Shape, ToolError};
+use crate::{Call, CheckedId, Domain, IdArg, IdKind, Op, Outcome, Persona, Reach, Read, Shape, ToolError};
 
 const PERSONAS: &[Persona] = &[Persona::Auditor];
 
@@ -21,6 +21,7 @@ pub(crate) struct GetInterfaceHtmlGuidelines {
 impl Read for GetInterfaceHtmlGuidelines {
     const OP: Op = Op::read("get_interface_html_guidelines", Domain::Interfaces, Shape::Text)
         .personas(PERSONAS)
+        .reaches(Reach::Nothing)
         .selects(&documents::interfaces::GET_INTERFACE_HTML_GUIDELINES, "interfaceHtmlGuidelines");
 
     async fn read(self, call: &Call<'_>) -> Result<Outcome, ToolError> {
@@ -114,10 +115,13 @@ pub(crate) struct ListInterfaceRepos {
 }
 
 impl Read for ListInterfaceRepos {
-    const OP: Op = Op::read("list_interface_repos", Domain::Interfaces, Shape::Text).personas(PERSONAS).touches(&[
-        IdArg::new("organization_id", IdKind::Organization),
-        IdArg::new("interface_uuid", IdKind::Interface),
-    ]);
+    const OP: Op = Op::read("list_interface_repos", Domain::Interfaces, Shape::Text)
+        .personas(PERSONAS)
+        .touches(&[
+            IdArg::new("organization_id", IdKind::Organization),
+            IdArg::within("interface_uuid", IdKind::Interface),
+        ])
+        .reaches(Reach::Listing(&[("repos", IdKind::Repo)]));
 
     async fn read(self, call: &Call<'_>) -> Result<Outcome, ToolError> {
         let id = self.organization_id.as_str();
@@ -148,7 +152,7 @@ pub(crate) struct GetInterfaceRepoFields {
 impl Read for GetInterfaceRepoFields {
     const OP: Op = Op::read("get_interface_repo_fields", Domain::Interfaces, Shape::Text)
         .personas(PERSONAS)
-        .touches(&[IdArg::new("repo_uuid", IdKind::Repo), IdArg::new("interface_uuid", IdKind::Interface)])
+        .touches(&[IdArg::new("repo_uuid", IdKind::Repo), IdArg::within("interface_uuid", IdKind::Interface)])
         .selects(&documents::interfaces::GET_INTERFACE_REPO_FIELDS, "interfacesRepoStructure.fields");
 
     async fn read(self, call: &Call<'_>) -> Result<Outcome, ToolError> {

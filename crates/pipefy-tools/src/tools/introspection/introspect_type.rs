@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::{Call, Domain, Explain, Op, Outcome, Persona, Read, Shape, ToolError};
+use crate::{Call, Domain, Explain, Op, Outcome, Persona, Reach, Read, Shape, ToolError};
 
 /// Shows a GraphQL type of Pipefy's schema: fields, input fields or enum values.
 #[derive(Deserialize, JsonSchema)]
@@ -27,7 +27,8 @@ fn one() -> i64 {
 impl Read for IntrospectType {
     const OP: Op = Op::read("introspect_type", Domain::Integration, Shape::Text)
         .personas(&[Persona::Auditor, Persona::Builder])
-        .no_output_schema();
+        .no_output_schema()
+        .reaches(Reach::Nothing);
 
     async fn read(self, call: &Call<'_>) -> Result<Outcome, ToolError> {
         let mut types = Types { call, known: HashMap::new() };

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::introspect_type::{DEEPEST, Types};
 use crate::tools::shared::list_at;
-use crate::{Call, Domain, Explain, Op, Outcome, Persona, Read, Shape, ToolError};
+use crate::{Call, Domain, Explain, Op, Outcome, Persona, Reach, Read, Shape, ToolError};
 
 /// Shows a GraphQL query of Pipefy's schema: arguments and result type.
 #[derive(Deserialize, JsonSchema)]
@@ -44,7 +44,10 @@ fn one() -> i64 {
 const PERSONAS: &[Persona] = &[Persona::Auditor, Persona::Builder];
 
 impl Read for IntrospectQuery {
-    const OP: Op = Op::read("introspect_query", Domain::Integration, Shape::Text).personas(PERSONAS).no_output_schema();
+    const OP: Op = Op::read("introspect_query", Domain::Integration, Shape::Text)
+        .personas(PERSONAS)
+        .no_output_schema()
+        .reaches(Reach::Nothing);
 
     async fn read(self, call: &Call<'_>) -> Result<Outcome, ToolError> {
         let shown = field(call, introspection::introspect_query(), "Query", &self.query_name, self.max_depth).await?;
@@ -53,8 +56,10 @@ impl Read for IntrospectQuery {
 }
 
 impl Read for IntrospectMutation {
-    const OP: Op =
-        Op::read("introspect_mutation", Domain::Integration, Shape::Text).personas(PERSONAS).no_output_schema();
+    const OP: Op = Op::read("introspect_mutation", Domain::Integration, Shape::Text)
+        .personas(PERSONAS)
+        .no_output_schema()
+        .reaches(Reach::Nothing);
 
     async fn read(self, call: &Call<'_>) -> Result<Outcome, ToolError> {
         let name = &self.mutation_name;

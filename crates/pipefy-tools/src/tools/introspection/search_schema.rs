@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::tools::shared::list_at;
-use crate::{Call, Domain, Explain, Op, Outcome, Persona, Read, Shape, ToolError};
+use crate::{Call, Domain, Explain, Op, Outcome, Persona, Reach, Read, Shape, ToolError};
 
 /// Finds types of Pipefy's GraphQL schema by a word in name or description, and queries and mutations by name.
 #[derive(Deserialize, JsonSchema)]
@@ -22,7 +22,8 @@ pub(crate) struct SearchSchema {
 impl Read for SearchSchema {
     const OP: Op = Op::read("search_schema", Domain::Integration, Shape::Text)
         .personas(&[Persona::Auditor, Persona::Builder])
-        .no_output_schema();
+        .no_output_schema()
+        .reaches(Reach::Nothing);
 
     async fn read(self, call: &Call<'_>) -> Result<Outcome, ToolError> {
         let explain = Explain::doing("read the schema");

@@ -5,7 +5,9 @@ use serde_json::{Map, Value, json};
 
 use super::workspace::{gateway, open};
 use crate::ipaas::masked;
-use crate::{Act, Call, Confirmation, Domain, IdArg, IdKind, Op, Outcome, Plan, Shape, ToolError, Write, digest_of};
+use crate::{
+    Act, Call, Confirmation, Domain, IdArg, IdKind, Op, Outcome, Plan, Reach, Shape, ToolError, Write, digest_of,
+};
 
 /// Runs one iPaaS (Advanced Automations) tool in a pipe's workspace. Names and schemas: get_ipaas_tools. What may destroy
 /// something needs confirmation.
@@ -42,7 +44,8 @@ impl Write for CallIpaasTool {
     const OP: Op = Op::by_input("call_ipaas_tool", Domain::Integration, Shape::Text)
         .open_world()
         .no_output_schema()
-        .touches(&[IdArg::new("pipe_id", IdKind::Pipe)]);
+        .touches(&[IdArg::new("pipe_id", IdKind::Pipe)])
+        .reaches(Reach::Anything);
     type Keep = Run;
 
     async fn plan(self, call: &Call<'_>) -> Result<Plan<Run>, ToolError> {

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::workspace::{gateway, open};
 use crate::call::Local;
 use crate::ipaas::{Connection, random};
-use crate::{Act, Call, Domain, IdArg, IdKind, Kind, Op, Outcome, Persona, Plan, Shape, ToolError, Write};
+use crate::{Act, Call, Domain, IdArg, IdKind, Kind, Op, Outcome, Persona, Plan, Reach, Shape, ToolError, Write};
 
 /// Creates an app connection in a pipe's iPaaS workspace, or renews one with its external_id. Either with connection_type and
 /// value, or with oauth from get_ipaas_connection_auth_url.
@@ -49,7 +49,8 @@ impl Write for CreateIpaasConnection {
         .personas(&[Persona::Admin])
         .open_world()
         .no_output_schema()
-        .touches(&[IdArg::new("pipe_id", IdKind::Pipe)]);
+        .touches(&[IdArg::new("pipe_id", IdKind::Pipe)])
+        .reaches(Reach::Anything);
     type Keep = New;
 
     async fn plan(self, call: &Call<'_>) -> Result<Plan<New>, ToolError> {

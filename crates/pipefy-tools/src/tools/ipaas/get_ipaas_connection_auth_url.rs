@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::workspace::{gateway, open};
 use crate::ipaas::check_piece;
-use crate::{Act, Call, Domain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Write};
+use crate::{Act, Call, Domain, IdArg, IdKind, Op, Outcome, Persona, Plan, Reach, Shape, ToolError, Write};
 
 /// Starts an OAuth connection of an iPaaS app: gives the URL where a person consents, and what create_ipaas_connection needs
 /// afterwards.
@@ -21,7 +21,8 @@ impl Write for GetIpaasConnectionAuthUrl {
         .personas(&[Persona::Admin, Persona::Auditor])
         .open_world()
         .no_output_schema()
-        .touches(&[IdArg::new("pipe_id", IdKind::Pipe)]);
+        .touches(&[IdArg::new("pipe_id", IdKind::Pipe)])
+        .reaches(Reach::Anything);
     type Keep = (String, String);
 
     async fn plan(self, call: &Call<'_>) -> Result<Plan<Self::Keep>, ToolError> {

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::workspace::{gateway, open};
-use crate::{Call, Domain, IdArg, IdKind, Op, Outcome, Persona, Read, Shape, ToolError};
+use crate::{Call, Domain, IdArg, IdKind, Op, Outcome, Persona, Reach, Read, Shape, ToolError};
 
 /// Lists the iPaaS (Advanced Automations) tools of a pipe's workspace, or shows one with its schema.
 #[derive(Deserialize, JsonSchema)]
@@ -20,7 +20,8 @@ impl Read for GetIpaasTools {
         .personas(&[Persona::Admin, Persona::Auditor])
         .open_world()
         .no_output_schema()
-        .touches(&[IdArg::new("pipe_id", IdKind::Pipe)]);
+        .touches(&[IdArg::new("pipe_id", IdKind::Pipe)])
+        .reaches(Reach::Anything);
 
     async fn read(self, call: &Call<'_>) -> Result<Outcome, ToolError> {
         gateway(call)?;

@@ -61,8 +61,8 @@ pub(crate) struct DeleteAiKnowledgeBaseDataLookup {
 const KIND: Knowledge = Knowledge::DataLookup;
 const BUILDER: &[Persona] = &[Persona::Builder];
 const PIPE: IdArg = IdArg::new("pipe_uuid", IdKind::PipeUuid);
-const SOURCE: IdArg = IdArg::new("source_repo_id", IdKind::Pipe);
-const ITEM: IdArg = IdArg::new("data_lookup_id", IdKind::KnowledgeBase);
+const SOURCE: IdArg = IdArg::new("source_repo_id", IdKind::Repo);
+const ITEM: IdArg = IdArg::within("data_lookup_id", IdKind::KnowledgeBase);
 /// Fields that a look-up gives back at most.
 const OUTPUTS: usize = 30;
 

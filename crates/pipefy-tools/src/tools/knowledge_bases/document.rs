@@ -50,7 +50,7 @@ pub(crate) struct DeleteAiKnowledgeBaseDocument {
 const KIND: Knowledge = Knowledge::Document;
 const BUILDER: &[Persona] = &[Persona::Builder];
 const PIPE: IdArg = IdArg::new("pipe_uuid", IdKind::PipeUuid);
-const ITEM: IdArg = IdArg::new("document_id", IdKind::KnowledgeBase);
+const ITEM: IdArg = IdArg::within("document_id", IdKind::KnowledgeBase);
 /// Bytes of a document at most.
 const LARGEST: u64 = 20 * 1024 * 1024;
 const PDF: &str = "application/pdf";

@@ -46,7 +46,7 @@ pub(crate) struct DeleteAiKnowledgeBasePlainText {
 const KIND: Knowledge = Knowledge::PlainText;
 const BUILDER: &[Persona] = &[Persona::Builder];
 const PIPE: IdArg = IdArg::new("pipe_uuid", IdKind::PipeUuid);
-const ITEM: IdArg = IdArg::new("plain_text_id", IdKind::KnowledgeBase);
+const ITEM: IdArg = IdArg::within("plain_text_id", IdKind::KnowledgeBase);
 
 impl Write for CreateAiKnowledgeBasePlainText {
     const OP: Op = Op::write("create_ai_knowledge_base_plain_text", Domain::Intelligence, Shape::EnvelopeOrFlat)

@@ -64,7 +64,7 @@ impl Read for GetAiKnowledgeBases {
 impl Read for GetAiKnowledgeBasePlainText {
     const OP: Op = Op::read("get_ai_knowledge_base_plain_text", Domain::Intelligence, Shape::EnvelopeOrFlat)
         .personas(PERSONAS)
-        .touches(&[IdArg::new("plain_text_id", IdKind::KnowledgeBase), PIPE]);
+        .touches(&[IdArg::within("plain_text_id", IdKind::KnowledgeBase), PIPE]);
 
     async fn read(self, call: &Call<'_>) -> Result<Outcome, ToolError> {
         item::get(call, Knowledge::PlainText, &Ids::new(&self.plain_text_id, &self.pipe_uuid)?).await
@@ -74,7 +74,7 @@ impl Read for GetAiKnowledgeBasePlainText {
 impl Read for GetAiKnowledgeBaseDocument {
     const OP: Op = Op::read("get_ai_knowledge_base_document", Domain::Intelligence, Shape::EnvelopeOrFlat)
         .personas(PERSONAS)
-        .touches(&[IdArg::new("document_id", IdKind::KnowledgeBase), PIPE]);
+        .touches(&[IdArg::within("document_id", IdKind::KnowledgeBase), PIPE]);
 
     async fn read(self, call: &Call<'_>) -> Result<Outcome, ToolError> {
         item::get(call, Knowledge::Document, &Ids::new(&self.document_id, &self.pipe_uuid)?).await
@@ -84,7 +84,7 @@ impl Read for GetAiKnowledgeBaseDocument {
 impl Read for GetAiKnowledgeBaseDataLookup {
     const OP: Op = Op::read("get_ai_knowledge_base_data_lookup", Domain::Intelligence, Shape::EnvelopeOrFlat)
         .personas(PERSONAS)
-        .touches(&[IdArg::new("data_lookup_id", IdKind::KnowledgeBase), PIPE]);
+        .touches(&[IdArg::within("data_lookup_id", IdKind::KnowledgeBase), PIPE]);
 
     async fn read(self, call: &Call<'_>) -> Result<Outcome, ToolError> {
         item::get(call, Knowledge::DataLookup, &Ids::new(&self.data_lookup_id, &self.pipe_uuid)?).await

@@ -29,7 +29,7 @@ impl Write for RemoveMemberFromPipe {
     const OP: Op = Op::destructive("remove_member_from_pipe", Domain::Governance, Shape::Result)
         .personas(&[Persona::Admin])
         .debug()
-        .touches(&[IdArg::new("pipe_id", IdKind::Pipe), IdArg::new("user_ids", IdKind::Member)]);
+        .touches(&[IdArg::new("pipe_id", IdKind::Pipe), IdArg::within("user_ids", IdKind::Member)]);
     type Keep = Keep;
 
     async fn plan(self, call: &Call<'_>) -> Result<Plan<Keep>, ToolError> {

@@ -27,7 +27,7 @@ impl Write for SetRole {
     const OP: Op = Op::write("set_role", Domain::Governance, Shape::Result)
         .personas(&[Persona::Admin])
         .debug()
-        .touches(&[IdArg::new("pipe_id", IdKind::Pipe), IdArg::new("member_id", IdKind::Member)]);
+        .touches(&[IdArg::new("pipe_id", IdKind::Pipe), IdArg::within("member_id", IdKind::Member)]);
     type Keep = Keep;
 
     async fn plan(self, call: &Call<'_>) -> Result<Plan<Keep>, ToolError> {

@@ -74,7 +74,8 @@ impl Write for ExportAutomationJobs {
 impl Read for GetAutomationJobsExport {
     const OP: Op = Op::read("get_automation_jobs_export", Domain::Automation, Shape::Envelope)
         .personas(&[Persona::Auditor, Persona::Manager])
-        .debug();
+        .debug()
+        .touches(&[IdArg::new("export_id", IdKind::Other)]);
 
     async fn read(self, call: &Call<'_>) -> Result<Outcome, ToolError> {
         let id = self.export_id.as_str();
@@ -90,7 +91,8 @@ fn explain(call: &Call<'_>, error: Error, id: &str) -> ToolError {
 impl Read for GetAutomationJobsExportCsv {
     const OP: Op = Op::read("get_automation_jobs_export_csv", Domain::Automation, Shape::Envelope)
         .personas(&[Persona::Auditor, Persona::Manager])
-        .debug();
+        .debug()
+        .touches(&[IdArg::new("export_id", IdKind::Other)]);
 
     async fn read(self, call: &Call<'_>) -> Result<Outcome, ToolError> {
         let characters = within("max_output_chars", self.max_output_chars, 256, 2_000_000)?;

@@ -114,7 +114,8 @@ async fn raw(call: &Call<'_>, query: Query, explain: &Explain<'_>, message: &str
 impl Read for GetAiAgentLogDetails {
     const OP: Op = Op::read("get_ai_agent_log_details", Domain::Intelligence, Shape::Envelope)
         .personas(&[Persona::Auditor, Persona::Manager])
-        .debug();
+        .debug()
+        .touches(&[IdArg::new("log_uuid", IdKind::AgentLog)]);
 
     async fn read(self, call: &Call<'_>) -> Result<Outcome, ToolError> {
         let uuid = self.log_uuid.trim();

@@ -3,7 +3,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::{Call, Domain, Explain, Op, Outcome, Persona, Read, Shape, ToolError};
+use crate::{Call, Domain, Explain, IdKind, Op, Outcome, Persona, Reach, Read, Shape, ToolError};
 
 /// Lists the organizations this account belongs to, with role, plan and sizes.
 #[derive(Deserialize, JsonSchema)]
@@ -13,6 +13,7 @@ impl Read for ListOrganizations {
     const OP: Op = Op::read("list_organizations", Domain::Governance, Shape::Text)
         .personas(&[Persona::Admin, Persona::Auditor])
         .no_output_schema()
+        .reaches(Reach::Listing(&[("organizations", IdKind::Organization)]))
         .selects(&documents::organizations::LIST_ORGANIZATIONS, "organizations");
 
     async fn read(self, call: &Call<'_>) -> Result<Outcome, ToolError> {

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use crate::tools::shared::{list_at, send, text_of};
 use crate::{
-    Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Verification,
-    Write, dig,
+    Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Plan, Reach, Shape, ToolError,
+    Verification, Write, dig,
 };
 
 /// Copies a pipe. The copy is built after the answer: until get_pipe shows its phases it is not ready. Its fields keep the
@@ -26,6 +26,7 @@ impl Write for ClonePipe {
         .personas(&[Persona::Builder])
         .debug()
         .touches(&[IdArg::new("pipe_template_id", IdKind::Pipe), IdArg::new("organization_id", IdKind::Organization)])
+        .reaches(Reach::Organization)
         .keywords(&["copy", "duplicate"]);
     type Keep = String;
 

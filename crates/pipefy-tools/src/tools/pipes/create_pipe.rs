@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use crate::tools::shared::{required_text, send};
 use crate::{
-    Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Write,
+    Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Plan, Reach, Shape, ToolError, Write,
 };
 
 /// Creates an empty pipe in an organization.
@@ -18,7 +18,8 @@ impl Write for CreatePipe {
     const OP: Op = Op::write("create_pipe", Domain::Workflow, Shape::Result)
         .personas(&[Persona::Builder])
         .debug()
-        .touches(&[IdArg::new("organization_id", IdKind::Organization)]);
+        .touches(&[IdArg::new("organization_id", IdKind::Organization)])
+        .reaches(Reach::Organization);
     type Keep = String;
 
     async fn plan(self, _: &Call<'_>) -> Result<Plan<String>, ToolError> {

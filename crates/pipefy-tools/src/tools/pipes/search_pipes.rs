@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use crate::fuzzy;
 use crate::tools::shared::{list_at, non_blank};
-use crate::{Call, Domain, Explain, Op, Outcome, Persona, Read, Shape, ToolError};
+use crate::{Call, Domain, Explain, IdKind, Op, Outcome, Persona, Reach, Read, Shape, ToolError};
 
 /// Finds the pipes this account is a member of, by name (typos allowed) or all of them, by organization. pipesCount counts
 /// pipes of others too.
@@ -26,6 +26,7 @@ impl Read for SearchPipes {
     const OP: Op = Op::read("search_pipes", Domain::Workflow, Shape::Raw)
         .personas(&[Persona::Auditor, Persona::Builder, Persona::Manager, Persona::Operator])
         .no_output_schema()
+        .reaches(Reach::Listing(&[("organizations.pipes", IdKind::Pipe), ("organizations", IdKind::Organization)]))
         .keywords(&["list", "find"]);
 
     async fn read(self, call: &Call<'_>) -> Result<Outcome, ToolError> {

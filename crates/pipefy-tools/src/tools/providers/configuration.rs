@@ -105,7 +105,10 @@ impl Write for UpdateLlmProvider {
     const OP: Op = Op::write("update_llm_provider", Domain::Intelligence, Shape::EnvelopeOrFlat)
         .personas(&[Persona::Admin])
         .local_only()
-        .touches(&[IdArg::new("provider_id", IdKind::Provider), IdArg::new("organization_uuid", IdKind::Organization)]);
+        .touches(&[
+            IdArg::within("provider_id", IdKind::Provider),
+            IdArg::new("organization_uuid", IdKind::Organization),
+        ]);
     type Keep = Configuration;
 
     async fn plan(self, call: &Call<'_>) -> Result<Plan<Configuration>, ToolError> {

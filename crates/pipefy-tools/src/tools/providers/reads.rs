@@ -7,7 +7,9 @@ use serde_json::{Map, Value, json};
 
 use crate::tools::classified::{PROVIDERS, Probe, done};
 use crate::tools::shared::{list_at, required_text, text_of};
-use crate::{Call, CheckedId, Domain, IdArg, IdKind, Op, Outcome, Page, Persona, Read, Shape, ToolError, page_size};
+use crate::{
+    Call, CheckedId, Domain, IdArg, IdKind, Op, Outcome, Page, Persona, Reach, Read, Shape, ToolError, page_size,
+};
 
 /// Lists LLM providers of an organization: its own (byom) and Pipefy's. Their ids go into behaviors. Secrets are redacted.
 #[derive(Deserialize, JsonSchema)]
@@ -102,11 +104,9 @@ impl Read for GetLlmProviders {
 }
 
 impl Read for GetAvailableAiModels {
-    const OP: Op = Op::read("get_available_ai_models", Domain::Intelligence, Shape::EnvelopeOrFlat).personas(&[
-        Persona::Admin,
-        Persona::Auditor,
-        Persona::Builder,
-    ]);
+    const OP: Op = Op::read("get_available_ai_models", Domain::Intelligence, Shape::EnvelopeOrFlat)
+        .personas(&[Persona::Admin, Persona::Auditor, Persona::Builder])
+        .reaches(Reach::Nothing);
 
     async fn read(self, call: &Call<'_>) -> Result<Outcome, ToolError> {
         let vendor = required_text("provider_name", &self.provider_name)?;
@@ -123,7 +123,9 @@ impl Read for GetAvailableAiModels {
 }
 
 impl Read for GetDefaultLlmProvider {
-    const OP: Op = Op::read("get_default_llm_provider", Domain::Intelligence, Shape::EnvelopeOrFlat).personas(PERSONAS);
+    const OP: Op = Op::read("get_default_llm_provider", Domain::Intelligence, Shape::EnvelopeOrFlat)
+        .personas(PERSONAS)
+        .touches(&[IdArg::new("owner_id", IdKind::Other)]);
 
     async fn read(self, call: &Call<'_>) -> Result<Outcome, ToolError> {
         let kind = required_text("owner_type", &self.owner_type)?;
@@ -139,7 +141,7 @@ impl Read for GetDefaultLlmProvider {
 impl Read for GetLlmProviderDependencies {
     const OP: Op = Op::read("get_llm_provider_dependencies", Domain::Intelligence, Shape::EnvelopeOrFlat)
         .personas(PERSONAS)
-        .touches(&[ORGANIZATION, IdArg::new("provider_id", IdKind::Provider)])
+        .touches(&[ORGANIZATION, IdArg::within("provider_id", IdKind::Provider)])
         .paging("dependencies", "", 50);
 
     async fn read(self, call: &Call<'_>) -> Result<Outcome, ToolError> {

@@ -84,9 +84,11 @@ async fn send<K>(plan: &Plan<K>, act: &Act<'_, '_>, name: &str) -> Result<Value,
 }
 
 impl Write for DeleteLlmProvider {
-    const OP: Op = Op::destructive("delete_llm_provider", Domain::Intelligence, Shape::EnvelopeOrFlat)
-        .personas(ADMIN)
-        .touches(&[IdArg::new("provider_id", IdKind::Provider), IdArg::new("organization_uuid", IdKind::Organization)]);
+    const OP: Op =
+        Op::destructive("delete_llm_provider", Domain::Intelligence, Shape::EnvelopeOrFlat).personas(ADMIN).touches(&[
+            IdArg::within("provider_id", IdKind::Provider),
+            IdArg::new("organization_uuid", IdKind::Organization),
+        ]);
     type Keep = (String, String);
 
     async fn plan(self, _: &Call<'_>) -> Result<Plan<Self::Keep>, ToolError> {
@@ -142,8 +144,8 @@ impl Write for SetDefaultLlmProvider {
     const OP: Op =
         Op::write("set_default_llm_provider", Domain::Intelligence, Shape::EnvelopeOrFlat).personas(ADMIN).touches(&[
             IdArg::new("organization_id", IdKind::Organization),
-            IdArg::new("provider_id", IdKind::Provider),
-            IdArg::new("system_provider_id", IdKind::Provider),
+            IdArg::within("provider_id", IdKind::Provider),
+            IdArg::within("system_provider_id", IdKind::Provider),
         ]);
     type Keep = ();
 

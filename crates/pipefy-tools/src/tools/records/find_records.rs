@@ -24,7 +24,7 @@ pub(crate) struct FindRecords {
 impl Read for FindRecords {
     const OP: Op = Op::read("find_records", Domain::Database, Shape::Envelope)
         .personas(&[Persona::Auditor, Persona::Manager, Persona::Operator])
-        .touches(&[IdArg::new("table_id", IdKind::Table), IdArg::new("field_id", IdKind::TableField)])
+        .touches(&[IdArg::new("table_id", IdKind::Table), IdArg::within("field_id", IdKind::TableField)])
         .paging("findRecords.edges", "findRecords.pageInfo", 50)
         .selects(&documents::tables::FIND_RECORDS, "findRecords.edges.node");
 

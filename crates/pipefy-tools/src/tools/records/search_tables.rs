@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use crate::fuzzy;
 use crate::tools::shared::list_at;
-use crate::{Call, Domain, Explain, Op, Outcome, Page, Persona, Read, Shape, ToolError, dig, page_size};
+use crate::{Call, Domain, Explain, IdKind, Op, Outcome, Page, Persona, Reach, Read, Shape, ToolError, dig, page_size};
 
 /// Finds database tables by name (typos allowed), or lists them, by organization.
 #[derive(Deserialize, JsonSchema)]
@@ -24,6 +24,7 @@ fn hundred() -> i64 {
 impl Read for SearchTables {
     const OP: Op = Op::read("search_tables", Domain::Database, Shape::EnvelopeOrRaw)
         .personas(&[Persona::Auditor, Persona::Manager, Persona::Operator])
+        .reaches(Reach::Listing(&[("organizations.tables", IdKind::Table), ("organizations", IdKind::Organization)]))
         .keywords(&["database", "list", "find"]);
 
     async fn read(self, call: &Call<'_>) -> Result<Outcome, ToolError> {

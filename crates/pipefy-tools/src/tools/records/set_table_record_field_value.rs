@@ -20,7 +20,7 @@ pub(crate) struct SetTableRecordFieldValue {
 impl Write for SetTableRecordFieldValue {
     const OP: Op = Op::write("set_table_record_field_value", Domain::Database, Shape::Result)
         .debug()
-        .touches(&[IdArg::new("record_id", IdKind::TableRecord), IdArg::new("field_id", IdKind::TableField)]);
+        .touches(&[IdArg::new("record_id", IdKind::TableRecord), IdArg::within("field_id", IdKind::TableField)]);
     type Keep = String;
 
     async fn plan(self, call: &Call<'_>) -> Result<Plan<String>, ToolError> {

@@ -32,7 +32,7 @@ impl Write for CreateCardRelation {
         .touches(&[
             IdArg::new("parent_id", IdKind::Card),
             IdArg::new("child_id", IdKind::Card),
-            IdArg::new("source_id", IdKind::Relation),
+            IdArg::within("source_id", IdKind::Relation),
         ]);
     type Keep = Keep;
 

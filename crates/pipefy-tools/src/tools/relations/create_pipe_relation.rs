@@ -25,7 +25,7 @@ impl Write for CreatePipeRelation {
     const OP: Op = Op::write("create_pipe_relation", Domain::Workflow, Shape::Result)
         .personas(&[Persona::Builder])
         .debug()
-        .touches(&[IdArg::new("parent_id", IdKind::Pipe), IdArg::new("child_id", IdKind::Pipe)]);
+        .touches(&[IdArg::new("parent_id", IdKind::Repo), IdArg::new("child_id", IdKind::Repo)]);
     type Keep = String;
 
     async fn plan(self, _: &Call<'_>) -> Result<Plan<String>, ToolError> {

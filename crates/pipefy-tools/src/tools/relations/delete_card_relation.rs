@@ -26,7 +26,7 @@ impl Write for DeleteCardRelation {
         .touches(&[
             IdArg::new("child_id", IdKind::Card),
             IdArg::new("parent_id", IdKind::Card),
-            IdArg::new("source_id", IdKind::Relation),
+            IdArg::within("source_id", IdKind::Relation),
         ]);
     type Keep = String;
 

@@ -3,7 +3,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::{Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Read, Shape, ToolError};
+use crate::{Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Reach, Read, Shape, ToolError};
 
 /// Lists the child and parent cards linked to a card, by relation.
 #[derive(Deserialize, JsonSchema)]
@@ -16,7 +16,8 @@ impl Read for GetCardRelations {
         .personas(&[Persona::Auditor, Persona::Manager, Persona::Operator])
         .debug()
         .no_output_schema()
-        .touches(&[IdArg::new("card_id", IdKind::Card)]);
+        .touches(&[IdArg::new("card_id", IdKind::Card)])
+        .reaches(Reach::Listing(&[("child_relations", IdKind::Relation), ("parent_relations", IdKind::Relation)]));
 
     async fn read(self, call: &Call<'_>) -> Result<Outcome, ToolError> {
         let explain = Explain::doing("load card relations").about("card", &self.card_id);

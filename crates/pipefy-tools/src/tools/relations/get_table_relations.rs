@@ -13,7 +13,7 @@ pub(crate) struct GetTableRelations {
 impl Read for GetTableRelations {
     const OP: Op = Op::read("get_table_relations", Domain::Database, Shape::Envelope)
         .personas(&[Persona::Auditor, Persona::Builder, Persona::Manager, Persona::Operator])
-        .touches(&[IdArg::new("relation_ids", IdKind::Relation)])
+        .touches(&[IdArg::new("relation_ids", IdKind::TableRelation)])
         .selects(&documents::relations::GET_TABLE_RELATIONS, "table_relations");
 
     async fn read(self, call: &Call<'_>) -> Result<Outcome, ToolError> {

@@ -19,7 +19,7 @@ impl Read for GetPipeReportExport {
     const OP: Op = Op::read("get_pipe_report_export", Domain::Analytics, Shape::Envelope)
         .personas(&[Persona::Auditor, Persona::Manager])
         .debug()
-        .touches(&[IdArg::new("export_id", IdKind::Other)])
+        .touches(&[IdArg::new("export_id", IdKind::ReportExport)])
         .selects(&documents::reports::GET_PIPE_REPORT_EXPORT, "pipeReportExport");
 
     async fn read(self, call: &Call<'_>) -> Result<Outcome, ToolError> {
@@ -41,7 +41,7 @@ impl Read for GetOrganizationReportExport {
     const OP: Op = Op::read("get_organization_report_export", Domain::Analytics, Shape::Envelope)
         .personas(&[Persona::Admin, Persona::Auditor, Persona::Manager])
         .debug()
-        .touches(&[IdArg::new("export_id", IdKind::Other)])
+        .touches(&[IdArg::new("export_id", IdKind::OrganizationReportExport)])
         .selects(&documents::reports::GET_ORGANIZATION_REPORT_EXPORT, "organizationReportExport");
 
     async fn read(self, call: &Call<'_>) -> Result<Outcome, ToolError> {
@@ -118,7 +118,7 @@ impl Write for ExportOrganizationReport {
         .debug()
         .touches(&[
             IdArg::new("organization_id", IdKind::Organization),
-            IdArg::new("organization_report_id", IdKind::Report),
+            IdArg::new("organization_report_id", IdKind::OrganizationReport),
             IdArg::new("pipe_ids", IdKind::Pipe),
         ]);
     type Keep = String;

@@ -17,7 +17,7 @@ impl Read for GetOrganizationReport {
     const OP: Op = Op::read("get_organization_report", Domain::Analytics, Shape::Envelope)
         .personas(PERSONAS)
         .debug()
-        .touches(&[IdArg::new("report_id", IdKind::Report)])
+        .touches(&[IdArg::new("report_id", IdKind::OrganizationReport)])
         .selects(&documents::reports::GET_ORGANIZATION_REPORT, "organizationReport");
 
     async fn read(self, call: &Call<'_>) -> Result<Outcome, ToolError> {

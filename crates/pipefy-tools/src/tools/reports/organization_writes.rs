@@ -77,7 +77,7 @@ impl Write for UpdateOrganizationReport {
     const OP: Op = Op::write("update_organization_report", Domain::Analytics, Shape::EnvelopeOrResult)
         .personas(PERSONAS)
         .debug()
-        .touches(&[IdArg::new("report_id", IdKind::Report), IdArg::new("pipe_ids", IdKind::Pipe)]);
+        .touches(&[IdArg::new("report_id", IdKind::OrganizationReport), IdArg::new("pipe_ids", IdKind::Pipe)]);
     type Keep = String;
 
     async fn plan(self, _: &Call<'_>) -> Result<Plan<String>, ToolError> {
@@ -110,7 +110,7 @@ impl Write for DeleteOrganizationReport {
     const OP: Op = Op::destructive("delete_organization_report", Domain::Analytics, Shape::EnvelopeOrResult)
         .personas(PERSONAS)
         .debug()
-        .touches(&[IdArg::new("report_id", IdKind::Report)]);
+        .touches(&[IdArg::new("report_id", IdKind::OrganizationReport)]);
     type Keep = String;
 
     async fn plan(self, _: &Call<'_>) -> Result<Plan<String>, ToolError> {

@@ -34,7 +34,7 @@ impl Read for GetPipeReports {
     const OP: Op = Op::read("get_pipe_reports", Domain::Analytics, Shape::Envelope)
         .personas(PERSONAS)
         .debug()
-        .touches(&[IdArg::new("pipe_uuid", IdKind::PipeUuid), IdArg::new("report_id", IdKind::Report)])
+        .touches(&[IdArg::new("pipe_uuid", IdKind::PipeUuid), IdArg::within("report_id", IdKind::Report)])
         .paging("pipeReports.edges", "pipeReports.pageInfo", 30)
         .selects(&documents::reports::GET_PIPE_REPORTS, "pipeReports.edges.node");
 
@@ -67,7 +67,7 @@ impl Read for GetPipeReport {
     const OP: Op = Op::read("get_pipe_report", Domain::Analytics, Shape::Envelope)
         .personas(PERSONAS)
         .debug()
-        .touches(&[IdArg::new("pipe_uuid", IdKind::PipeUuid), IdArg::new("report_id", IdKind::Report)])
+        .touches(&[IdArg::new("pipe_uuid", IdKind::PipeUuid), IdArg::within("report_id", IdKind::Report)])
         .selects(&documents::reports::GET_PIPE_REPORTS, "pipeReports.edges.node");
 
     async fn read(self, call: &Call<'_>) -> Result<Outcome, ToolError> {

@@ -6,7 +6,9 @@ use serde_json::{Map, Value, json};
 use crate::plan::unknown;
 use crate::tools::members::membership::{is_member, row_errors};
 use crate::tools::shared::{list_at, non_blank, required_text, text_of};
-use crate::{Act, Call, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Write, dig};
+use crate::{
+    Act, Call, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Plan, Reach, Shape, ToolError, Write, dig,
+};
 
 /// Characters a name may have.
 const NAME: usize = 20;
@@ -43,7 +45,8 @@ impl Write for CreateServiceAccount {
     const OP: Op = Op::write("create_service_account", Domain::Governance, Shape::Envelope)
         .personas(&[Persona::Admin])
         .debug()
-        .touches(&[IdArg::new("organization_uuid", IdKind::Organization), IdArg::new("pipe_ids", IdKind::Pipe)]);
+        .touches(&[IdArg::new("organization_uuid", IdKind::Organization), IdArg::new("pipe_ids", IdKind::Pipe)])
+        .reaches(Reach::Organization);
     /// The pipes to join.
     type Keep = Vec<String>;
 

@@ -21,7 +21,7 @@ impl Write for DeleteServiceAccount {
         .debug()
         .touches(&[
             IdArg::new("organization_uuid", IdKind::Organization),
-            IdArg::new("service_account_uuid", IdKind::Member),
+            IdArg::within("service_account_uuid", IdKind::Member),
         ]);
     type Keep = String;
 

@@ -6,7 +6,8 @@ use serde_json::Value;
 use super::table;
 use crate::tools::shared::{extra_keys, extra_object, required_text, send, text_of};
 use crate::{
-    Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Plan, Shape, ToolError, Verification, Write, dig,
+    Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Plan, Reach, Shape, ToolError, Verification,
+    Write, dig,
 };
 
 /// Creates a database table.
@@ -22,7 +23,8 @@ pub(crate) struct CreateTable {
 impl Write for CreateTable {
     const OP: Op = Op::write("create_table", Domain::Database, Shape::Result)
         .debug()
-        .touches(&[IdArg::new("organization_id", IdKind::Organization)]);
+        .touches(&[IdArg::new("organization_id", IdKind::Organization)])
+        .reaches(Reach::Organization);
     type Keep = String;
 
     async fn plan(self, _: &Call<'_>) -> Result<Plan<String>, ToolError> {

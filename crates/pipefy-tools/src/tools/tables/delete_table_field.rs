@@ -25,7 +25,7 @@ pub(crate) struct Keep {
 impl Write for DeleteTableField {
     const OP: Op = Op::destructive("delete_table_field", Domain::Database, Shape::Result)
         .debug()
-        .touches(&[IdArg::new("field_id", IdKind::TableField), IdArg::new("table_id", IdKind::Table)]);
+        .touches(&[IdArg::within("field_id", IdKind::TableField), IdArg::new("table_id", IdKind::Table)]);
     type Keep = Keep;
 
     async fn plan(self, _: &Call<'_>) -> Result<Plan<Keep>, ToolError> {

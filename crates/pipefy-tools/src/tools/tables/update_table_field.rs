@@ -44,7 +44,7 @@ pub(crate) struct Keep {
 impl Write for UpdateTableField {
     const OP: Op = Op::write("update_table_field", Domain::Database, Shape::Result)
         .debug()
-        .touches(&[IdArg::new("field_id", IdKind::TableField), IdArg::new("table_id", IdKind::Table)]);
+        .touches(&[IdArg::within("field_id", IdKind::TableField), IdArg::new("table_id", IdKind::Table)]);
     type Keep = Keep;
 
     async fn plan(self, call: &Call<'_>) -> Result<Plan<Keep>, ToolError> {

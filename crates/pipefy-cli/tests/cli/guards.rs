@@ -1,0 +1,57 @@
+//! `--read-only` and `--scope` before the command.
+
+use crate::rig::Rig;
+
+fn card_of(rig: &Rig, pipe: &str) -> String {
+    let listed = rig.json(&["card", "list", "--pipe", pipe, "--first", "1", "--json"]);
+    listed["cards"]["edges"][0]["node"]["id"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn read_only_refuses_every_write_and_lets_reads_through() {
+    let rig = Rig::new();
+    let pipe = rig.pipe("Customer Support");
+    let card = card_of(&rig, &pipe);
+    for line in [
+        vec!["--read-only", "card", "delete", &card, "--yes"],
+        vec!["--read-only", "graphql", "exec", "-q", "mutation { deleteCard(input: {id: 1}) { success } }", "--yes"],
+        vec!["--read-only", "label", "create", "--pipe", &pipe, "--name", "N", "--color", "#FF0000"],
+    ] {
+        let run = rig.run(&line);
+        assert_ne!(run.code, Some(0), "{line:?}\n{run}");
+        assert!(run.stderr.contains("only reads are allowed"), "{line:?}\n{run}");
+    }
+    let shown = rig.json(&["--read-only", "card", "get", &card, "--json"]);
+    assert_eq!(shown["card"]["id"], card.as_str());
+    let set = rig
+        .finished(rig.command(&["card", "delete", &card, "--yes"]).env("PIPEFY_MCP_READ_ONLY", "1").output().unwrap());
+    assert!(set.stderr.contains("only reads are allowed"), "{set}");
+}
+
+#[test]
+fn a_scope_refuses_what_is_outside_and_stops_when_it_is_not_understood() {
+    let rig = Rig::new();
+    let ours = rig.pipe("Customer Support");
+    let found = rig.json(&["pipe", "list", "--json"]);
+    let theirs = found["organizations"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|organization| organization["pipes"].as_array().unwrap())
+        .map(|pipe| pipe["id"].as_str().unwrap().to_owned())
+        .find(|id| *id != ours)
+        .unwrap();
+    let scope = format!("pipes={ours}");
+    assert_eq!(rig.run(&["--scope", &scope, "pipe", "get", &ours]).code, Some(0));
+    let run = rig.run(&["--scope", &scope, "pipe", "get", &theirs]);
+    assert!(run.code != Some(0) && run.stderr.contains("outside of the scope"), "{run}");
+    let both = format!("pipes={theirs}");
+    assert_eq!(rig.run(&["--scope", &scope, "--scope", &both, "pipe", "get", &theirs]).code, Some(0));
+    let left = rig.json(&["--scope", &scope, "pipe", "list", "--json"]);
+    assert!(left.to_string().contains(&ours) && !left.to_string().contains(&format!("\"{theirs}\"")), "{left}");
+    for bad in ["pipe=1", "pipes=", "pipes", "org=1,2"] {
+        let run = rig.run(&["--scope", bad, "pipe", "list"]);
+        assert_eq!(run.code, Some(2), "{bad}\n{run}");
+        assert!(run.stderr.contains("--scope"), "{bad}\n{run}");
+    }
+}
