@@ -175,8 +175,10 @@ fn name_of(ctx: &Ctx<'_>, kind: &str, id: &str) -> Result<String, GqlError> {
     Ok(ctx.get(kind, id)?.map(|body| text(&body, "name").to_owned()).unwrap_or_default())
 }
 
-/// The pipes that the viewer sees, by organization.
-fn pipes_seen(ctx: &Ctx<'_>) -> Result<Vec<(String, Vec<(Body, Level)>)>, GqlError> {
+/// An organization's name, and the pipes that the viewer sees in it.
+type OrgPipes = (String, Vec<(Body, Level)>);
+
+fn pipes_seen(ctx: &Ctx<'_>) -> Result<Vec<OrgPipes>, GqlError> {
     let mut out = Vec::new();
     for org in ctx.all("organization")? {
         let mut pipes = Vec::new();
@@ -219,7 +221,7 @@ fn board_page(ctx: &Ctx<'_>, who: &Viewer, pipe: Option<&str>) -> Result<Html, G
     Ok(html::document(&format!("{title} - Pipefy sandbox"), &main))
 }
 
-fn sidebar(out: &mut Html, who: &Viewer, orgs: &[(String, Vec<(Body, Level)>)], current: &str) {
+fn sidebar(out: &mut Html, who: &Viewer, orgs: &[OrgPipes], current: &str) {
     out.raw("<nav class=\"side\"><a class=\"brand\" href=\"").text(&who.href("/", "")).raw("\">Pipefy sandbox</a>");
     for (org, pipes) in orgs {
         out.open("h2", "").text(org).close("h2");
