@@ -93,7 +93,10 @@ async fn serve_on(settings: &ServerSettings, runtime: McpRuntime, overrides: Ove
             ExitCode::SUCCESS
         }
         Transport::Http => {
-            let options = HttpOptions::new(settings);
+            let options = match HttpOptions::new(settings) {
+                Ok(options) => options,
+                Err(error) => return refuse(1, &error.to_string()),
+            };
             let audit = runtime.audit().cloned();
             let runtime = runtime.with_metrics(options.metrics.clone());
             let inbound = runtime.inbound().clone();

@@ -78,6 +78,7 @@ pub struct Metrics {
     pipefy_seconds: Family<EndpointLabels, Histogram, fn() -> Histogram>,
     sessions: Gauge,
     audit_failures: Counter,
+    store_failures: Counter,
     resident: Gauge<u64, AtomicU64>,
 }
 
@@ -107,6 +108,7 @@ impl Default for Metrics {
             pipefy_seconds: Family::new_with_constructor(seconds),
             sessions: Gauge::default(),
             audit_failures: Counter::default(),
+            store_failures: Counter::default(),
             resident: Gauge::default(),
         };
         metrics.register();
@@ -153,6 +155,7 @@ impl Metrics {
         );
         registry.register("sessions", "Open sessions", self.sessions.clone());
         registry.register("audit_failures", "Audit lines that could not be written", self.audit_failures.clone());
+        registry.register("store_failures", "Questions the session store did not answer", self.store_failures.clone());
     }
 
     /// A call begins; what is returned must be given to [`Metrics::call_ended`].
@@ -208,6 +211,10 @@ impl Metrics {
 
     pub(crate) fn audit_failed(&self) {
         self.audit_failures.inc();
+    }
+
+    pub(crate) fn store_failed(&self) {
+        self.store_failures.inc();
     }
 
     /// Everything as OpenMetrics text; `sessions` are open now.

@@ -264,6 +264,55 @@ async fn a_caller_at_its_limit_leaves_the_others_alone() {
     }
 }
 
+/// How long ten rounds of twenty calls take that go out one after the other; the median round.
+async fn rounds(server: &Server, headers: &[(&str, &str)]) -> Duration {
+    let mut wire = Wire::connect(server.address).await;
+    let mut took = Vec::new();
+    for _ in 0..10 {
+        let begun = Instant::now();
+        for id in 0..20 {
+            let answer = wire.exchange(&post(&call(id, "get_card", json!({"card_id": "5"})), headers)).await;
+            assert_eq!(answer.status, 200, "{answer:?}");
+        }
+        took.push(begun.elapsed());
+    }
+    took.sort();
+    took[took.len() / 2]
+}
+
+/// A measurement, for a quiet machine: how much one caller that is at its limit slows another.
+#[ignore = "a measurement; run it alone, with --nocapture"]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn neighbour() {
+    let mut options = options();
+    options.limits.calls_per_owner = 8;
+    (options.stateless, options.json_response) = (true, true);
+    let (server, _backend) = hosted(Duration::from_millis(20), options).await;
+    let server = Arc::new(server);
+    let ben = [("Authorization", "Bearer ben.1")];
+    rounds(&server, &ben).await;
+    let alone = rounds(&server, &ben).await;
+    let crowd: Vec<_> = (0..32)
+        .map(|_| {
+            let server = server.clone();
+            tokio::spawn(async move {
+                let mut wire = Wire::connect(server.address).await;
+                let request = post(&call(1, "get_card", json!({"card_id": "5"})), &[("Authorization", "Bearer ana.1")]);
+                loop {
+                    if wire.exchange(&request).await.status == 429 {
+                        tokio::time::sleep(Duration::from_millis(100)).await;
+                    }
+                }
+            })
+        })
+        .collect();
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let beside = rounds(&server, &ben).await;
+    crowd.iter().for_each(tokio::task::JoinHandle::abort);
+    let slower = 100.0 * (beside.as_secs_f64() / alone.as_secs_f64() - 1.0);
+    eprintln!("20 calls alone {alone:?}, beside a caller at its limit {beside:?}: {slower:+.1} %");
+}
+
 #[tokio::test]
 async fn a_caller_that_sends_too_much_is_told_when_to_go_on() {
     let mut options = options();

@@ -17,8 +17,8 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use pipefy::settings::HostList;
 use rmcp::model::{
     CancelledNotification, CancelledNotificationParam, ClientCapabilities, ClientJsonRpcMessage, ClientNotification,
-    ClientRequest, ClientResult, CustomResult, GetMeta as _, Implementation, InitializeRequestParams, JsonRpcMessage,
-    ProtocolVersion, RequestId,
+    ClientRequest, ClientResult, CustomResult, GetMeta as _, Implementation, InitializeRequest,
+    InitializeRequestParams, JsonRpcMessage, ProtocolVersion, RequestId,
 };
 use rmcp::service::{serve_directly_with_ct, serve_server_with_ct};
 use rmcp::transport::TransportAdapterIdentity;
@@ -28,7 +28,7 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::bearer::{Inbound, Owner};
-use super::callers::Callers;
+use super::callers::{self, Callers};
 use super::channel::{Inbox, Routes};
 use super::checks::{accepts, accepts_events, check_host, content_type, read_body};
 use super::exchange_era;
@@ -37,7 +37,8 @@ use super::message::{self, Message, Unreadable};
 use super::refusal::{Refusal, code};
 use super::reply::{self, Era, Exchange, Finish, Format};
 use super::seal::Seal;
-use super::sessions::{Ender, Session, Sessions};
+use super::sessions::{Begun, Ender, Session, Sessions};
+use super::store::{Entry, Known, SessionStore, Unreachable};
 use super::{PROTOCOL_VERSION, SESSION_ID, Served};
 use crate::identity::Principal;
 
@@ -67,10 +68,23 @@ pub(super) struct Endpoint<S> {
     pub(super) seal: Seal,
     pub(super) sessions: Arc<Sessions>,
     pub(super) callers: Arc<Callers>,
+    /// What replicas share, where they share anything.
+    pub(super) store: Option<SessionStore>,
+    pub(super) opening_again: tokio::sync::Mutex<()>,
     /// Ends standalone streams: the server is going away.
     pub(super) drain: CancellationToken,
     /// Ends everything.
     pub(super) stop: CancellationToken,
+}
+
+/// What is known beyond this process of a message's session.
+pub(super) enum Elsewhere {
+    /// There is nobody to ask.
+    Nowhere,
+    /// Nobody answers.
+    Unreachable,
+    /// This.
+    Known(Known),
 }
 
 /// The endpoint as a service.
@@ -125,9 +139,30 @@ impl<S: Served> Endpoint<S> {
         if self.rules.stateless { self.stateless(request).await } else { self.stateful(request).await }
     }
 
-    /// One message of this caller: it may have sent too many.
-    pub(super) fn admit_message(&self, parts: &Parts) -> Result<(), Refusal> {
-        if parts.method == Method::POST { self.callers.message(&Owner::of(parts)) } else { Ok(()) }
+    /// One message of this caller: it may have sent too many. Gives what is known elsewhere of `session`.
+    pub(super) async fn admit_message(&self, parts: &Parts, session: Option<&str>) -> Result<Elsewhere, Refusal> {
+        let owner = Owner::of(parts);
+        let counts = parts.method == Method::POST;
+        let Some(store) = &self.store else {
+            if counts {
+                self.callers.message(&owner)?;
+            }
+            return Ok(Elsewhere::Nowhere);
+        };
+        let rate = self.callers.rate(&owner).filter(|_| counts);
+        if rate.is_none() && session.is_none() {
+            return Ok(Elsewhere::Nowhere);
+        }
+        match store.message(&self.seal.tag(&owner), rate, session, self.sessions.idle()).await {
+            Ok((early, known)) if early.is_zero() => Ok(Elsewhere::Known(known)),
+            Ok((early, _)) => Err(callers::too_often(early)),
+            Err(Unreachable) => {
+                if counts {
+                    self.callers.message(&owner)?;
+                }
+                Ok(Elsewhere::Unreachable)
+            }
+        }
     }
 
     /// One request of this caller. A tool call counts until the message's parts, which travel with it, are dropped.
@@ -144,7 +179,7 @@ impl<S: Served> Endpoint<S> {
         if request.parts.method != Method::POST {
             return Err(Refusal::method_not_allowed("POST"));
         }
-        self.admit_message(&request.parts)?;
+        self.admit_message(&request.parts, None).await?;
         let format = self.post_format(&request.parts.headers)?;
         let message = read(&request.body, code::INVALID_PARAMS)?;
         let Message::Request { id, method, params } = &message else { return Ok(reply::accepted()) };
@@ -217,12 +252,53 @@ impl<S: Served> Endpoint<S> {
             tracing::warn!("refused a session id that is not this caller's");
             return Err(Refusal::unknown_session());
         };
-        self.admit_message(&request.parts)?;
-        // The seal proves that this caller had the session; so it may know that it is over.
-        let session = self.sessions.find(id).ok_or_else(Refusal::ended_session)?;
+        let elsewhere = self.admit_message(&request.parts, Some(id)).await?;
+        let session = self.session(id, elsewhere, &request.parts).await?;
         let mut response = self.in_session(&session, request).await.unwrap_or_else(Refusal::into_response);
         response.headers_mut().insert(SESSION_ID, sealed);
         Ok(response)
+    }
+
+    /// The session with this id, whose seal was checked: here, or opened again from what the store knows.
+    async fn session(self: &Arc<Self>, id: &str, elsewhere: Elsewhere, parts: &Parts) -> Result<Arc<Session>, Refusal> {
+        match (self.sessions.find(id), elsewhere) {
+            (Some(_), Elsewhere::Known(Known::Ended)) => {
+                self.sessions.end(id);
+                Err(Refusal::ended_session())
+            }
+            (Some(session), Elsewhere::Known(Known::Nothing)) => {
+                // The store was away, or lost it.
+                if let (Some(store), Some(entry)) = (&self.store, &session.entry) {
+                    let _later = store.opened(id, entry, self.sessions.idle()).await;
+                }
+                Ok(session)
+            }
+            (Some(session), _) => Ok(session),
+            (None, Elsewhere::Known(Known::Opened(entry))) if entry.owner == self.seal.tag(&Owner::of(parts)) => {
+                Box::pin(self.open_again(id, entry, parts)).await
+            }
+            (None, Elsewhere::Unreachable) => Err(Refusal::store_down()),
+            // The seal proves that this caller had the session; so it may know that it is over.
+            (None, _) => Err(Refusal::ended_session()),
+        }
+    }
+
+    /// Opens a session that another replica has opened. Nobody gets the answer to this handshake.
+    async fn open_again(self: &Arc<Self>, id: &str, entry: Box<Entry>, parts: &Parts) -> Result<Arc<Session>, Refusal> {
+        // One at a time: messages of one session come side by side, and must find one session.
+        let _alone = self.opening_again.lock().await;
+        if let Some(session) = self.sessions.find(id) {
+            return Ok(session);
+        }
+        let slot = self.sessions.reserve(Owner::of(parts))?;
+        let request_id = RequestId::Number(0);
+        let initialize = InitializeRequest::new(entry.initialize.clone());
+        let mut typed = JsonRpcMessage::request(ClientRequest::InitializeRequest(initialize), request_id.clone());
+        message::attach(&mut typed, parts.clone());
+        let (begun, _unheard) = self.begin(id.into(), typed, &request_id, Some(entry)).await?;
+        let session = slot.open(id.into(), begun.ok_or_else(Refusal::ended_session)?);
+        tracing::info!(session = %id, open = self.sessions.count(), "session opened again");
+        Ok(session)
     }
 
     async fn without_session(self: &Arc<Self>, request: Checked) -> Result<Response<Body>, Refusal> {
@@ -235,7 +311,7 @@ impl<S: Served> Endpoint<S> {
             Method::DELETE => return Err(Refusal::missing_session()),
             _ => return Err(Refusal::method_not_allowed("GET, POST, DELETE")),
         }
-        self.admit_message(&request.parts)?;
+        self.admit_message(&request.parts, None).await?;
         let format = self.post_format(&request.parts.headers)?;
         let message = read(&request.body, code::INVALID_PARAMS)?;
         match &message {
@@ -271,13 +347,44 @@ impl<S: Served> Endpoint<S> {
         let id: Arc<str> = uuid::Uuid::new_v4().simple().to_string().into();
         let sealed = HeaderValue::from_str(&self.seal.seal(&id, &owner)).map_err(|_| Refusal::internal())?;
 
+        let entry = match (&self.store, &typed) {
+            (Some(_), JsonRpcMessage::Request(request)) => match &request.request {
+                ClientRequest::InitializeRequest(initialize) => {
+                    Some(Box::new(Entry { owner: self.seal.tag(&owner), initialize: initialize.params.clone() }))
+                }
+                _ => None,
+            },
+            _ => None,
+        };
         message::attach(&mut typed, parts);
+        let (begun, exchange) = self.begin(id.clone(), typed, request_id, entry).await?;
+        // The handler's error is the answer, and there is no session.
+        let Some(begun) = begun else { return Ok(exchange.respond(format, Era::Handshake).await) };
+        let session = slot.open(id.clone(), begun);
+        tracing::info!(session = %id, open = self.sessions.count(), "session created");
+        if let (Some(store), Some(entry)) = (&self.store, &session.entry) {
+            // Where this fails, the session is this replica's alone until the store is back.
+            let _alone = store.opened(&id, entry, self.sessions.idle()).await;
+        }
+        let mut response = exchange.respond(format, Era::Handshake).await;
+        response.headers_mut().insert(SESSION_ID, sealed);
+        Ok(response)
+    }
+
+    /// Starts a service loop with this `initialize`; no loop when the handler refuses. The answer is in the exchange.
+    async fn begin(
+        self: &Arc<Self>,
+        id: Arc<str>,
+        typed: ClientJsonRpcMessage,
+        request_id: &RequestId,
+        entry: Option<Box<Entry>>,
+    ) -> Result<(Option<Begun>, Exchange), Refusal> {
         let routes = Arc::new(Routes::default());
         let (stream, _) = routes.call(request_id.clone(), None, true).ok_or_else(Refusal::internal)?;
         let (inbox, messages) = mpsc::channel(INBOX);
         let _sent = inbox.try_send(typed);
         let stop = self.stop.child_token();
-        let transport = Inbox::new(messages, routes.clone(), Some(Ender::new(&self.sessions, id.clone())));
+        let transport = Inbox::new(messages, routes.clone(), Some(Ender::new(&self.sessions, id)));
         let service = Box::pin(serve_server_with_ct::<_, _, _, TransportAdapterIdentity>(
             self.served.handler(),
             transport,
@@ -289,16 +396,10 @@ impl<S: Served> Endpoint<S> {
                 let info = service.peer().peer_info();
                 let version = info.as_ref().map_or(ProtocolVersion::V_2025_03_26, |info| info.protocol_version.clone());
                 let takes_questions = info.is_some_and(|info| info.capabilities.elicitation.is_some());
-                slot.open(id.clone(), inbox, routes, stop, version, takes_questions, Box::new(service));
-                tracing::info!(session = %id, open = self.sessions.count(), "session created");
-                let mut response = exchange.respond(format, Era::Handshake).await;
-                response.headers_mut().insert(SESSION_ID, sealed);
-                Ok(response)
+                let service = Box::new(service);
+                Ok((Some(Begun { inbox, routes, stop, version, takes_questions, service, entry }), exchange))
             }
-            // The handler's error is the answer, and there is no session.
-            Err(rmcp::service::ServerInitializeError::InitializeFailed(_)) => {
-                Ok(exchange.respond(format, Era::Handshake).await)
-            }
+            Err(rmcp::service::ServerInitializeError::InitializeFailed(_)) => Ok((None, exchange)),
             Err(_) => Err(Refusal::internal()),
         }
     }
@@ -309,6 +410,11 @@ impl<S: Served> Endpoint<S> {
             Method::GET => self.get(session, &request.parts),
             Method::DELETE => {
                 self.sessions.end(&session.id);
+                if let Some(store) = &self.store {
+                    // Elsewhere it would go on.
+                    let ended = store.ended(&session.id, self.sessions.idle()).await;
+                    ended.map_err(|Unreachable| Refusal::store_down())?;
+                }
                 Ok(Response::new(Body::empty()))
             }
             _ => Err(Refusal::method_not_allowed("GET, POST, DELETE")),

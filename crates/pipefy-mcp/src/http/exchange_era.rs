@@ -45,7 +45,7 @@ impl<S: Served> Endpoint<S> {
         if request.parts.method != Method::POST {
             return Err(Refusal::method_not_allowed("POST"));
         }
-        self.admit_message(&request.parts)?;
+        self.admit_message(&request.parts, None).await?;
         let format = self.post_format(&request.parts.headers)?;
         let message = read(&request.body, code::INVALID_REQUEST)?;
         let Message::Request { id, method, params } = &message else {

@@ -6,7 +6,7 @@
 //!   router   /mcp   /mcp/ -> 307   /healthz   /readyz   /.well-known/oauth-protected-resource (hosted)   else 404
 //!    endpoint  bearer > body cap > Host, Origin > sealed session id > the caller's limits > method, Accept, content type, JSON,
 //!              shape
-//!     sessions (handshake era)   |   one request alone (stateless, and 2026-07-28: exchange_era)
+//!     sessions, store (handshake era)   |   one request alone (stateless, and 2026-07-28: exchange_era)
 //!      direct    calls and lists that need no loop   |   channel   rmcp's service loop, over our own transport
 //! ```
 //!
@@ -35,6 +35,7 @@ mod reply;
 mod resource;
 mod seal;
 mod sessions;
+mod store;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -60,6 +61,7 @@ pub use listen::{ServeError, Serving, bind};
 pub use log::{CorrelationId, Lines, stderr_lines};
 pub use resource::ProtectedResource;
 pub use sessions::Limits;
+pub use store::{SessionStore, StoreError};
 
 use callers::Callers;
 use endpoint::{Endpoint, Mount, Rules};
@@ -165,6 +167,8 @@ pub struct HttpOptions {
     pub fast_path: bool,
     /// Takes the `http_request` lines.
     pub lines: HttpLines,
+    /// What replicas share, where they share anything. Needs `session_key`.
+    pub store: Option<SessionStore>,
     /// Counts requests.
     pub metrics: Option<Arc<Metrics>>,
     /// Serves the metrics and the probes.
@@ -182,10 +186,14 @@ impl std::fmt::Debug for HttpLines {
 }
 
 impl HttpOptions {
-    /// As configured; lines go to standard error. Metrics are made when an address is configured for them.
-    pub fn new(settings: &ServerSettings) -> Self {
+    /// As configured; lines go to standard error. Metrics are made when an address is configured for them. Needs a runtime.
+    ///
+    /// # Errors
+    /// The session store's URL is none.
+    pub fn new(settings: &ServerSettings) -> Result<Self, StoreError> {
         let ServerSettings { mcp, operations, resource_server, .. } = settings;
-        Self {
+        let metrics: Option<Arc<Metrics>> = operations.metrics_address.map(|_| Arc::default());
+        Ok(Self {
             host: mcp.bind_host().to_owned(),
             port: mcp.port,
             hosts: mcp.host_list(resource_server),
@@ -200,9 +208,10 @@ impl HttpOptions {
             disconnect_grace: endpoint::DISCONNECT_GRACE,
             fast_path: true,
             lines: HttpLines(stderr_lines()),
-            metrics: operations.metrics_address.map(|_| Arc::default()),
+            store: operations.session_store.as_ref().map(|url| SessionStore::new(url, metrics.clone())).transpose()?,
+            metrics,
             metrics_address: operations.metrics_address,
-        }
+        })
     }
 }
 
@@ -249,6 +258,8 @@ impl App {
             seal: Seal::new(options.session_key.as_ref()),
             sessions: sessions.clone(),
             callers: Callers::new(limits.clone()),
+            store: options.store.clone(),
+            opening_again: tokio::sync::Mutex::default(),
             drain: drain.clone(),
             stop: stop.clone(),
         };

@@ -229,6 +229,16 @@ impl Refusal {
         Self::new(status, code::BUSY, message).header(RETRY_AFTER, HeaderValue::from(seconds))
     }
 
+    /// 503: whether there is such a session is known to a store that does not answer.
+    pub(crate) fn store_down() -> Self {
+        Self::later(
+            StatusCode::SERVICE_UNAVAILABLE,
+            2,
+            "The store of sessions does not answer; the session may still be there, so try again",
+        )
+        .because("store")
+    }
+
     /// 429: a limit on one caller, counted under this word.
     pub(crate) fn too_many(seconds: u32, reason: &'static str, message: &'static str) -> Self {
         Self::later(StatusCode::TOO_MANY_REQUESTS, seconds, message).because(reason)

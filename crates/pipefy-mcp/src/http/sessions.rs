@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 use super::bearer::Owner;
 use super::channel::Routes;
 use super::refusal::Refusal;
+use super::store::Entry;
 
 /// What may be changed while the server runs: how many sessions there may be, for how long, and what one authenticated
 /// caller may do.
@@ -68,6 +69,8 @@ pub(crate) struct Session {
     pub(crate) takes_questions: bool,
     /// Ends the service loop and the calls in it.
     pub(crate) stop: CancellationToken,
+    /// What another replica can open it from; only with a shared store.
+    pub(crate) entry: Option<Box<Entry>>,
     /// Milliseconds after [`Sessions::start`].
     last_seen: AtomicU64,
     /// Keeps the service loop alive; its type depends on the handler.
@@ -155,6 +158,11 @@ impl Sessions {
         let session = self.lock().by_id.get(id).map(|(session, _)| session.clone())?;
         session.last_seen.store(self.now(), Ordering::Relaxed);
         Some(session)
+    }
+
+    /// Silence after which a session ends.
+    pub(crate) fn idle(&self) -> Duration {
+        self.limits.load().idle
     }
 
     /// Open sessions.
@@ -257,20 +265,23 @@ impl Sessions {
     }
 }
 
+/// A service loop that has shaken hands, on its way to becoming a session.
+pub(crate) struct Begun {
+    pub(crate) inbox: mpsc::Sender<ClientJsonRpcMessage>,
+    pub(crate) routes: Arc<Routes>,
+    pub(crate) stop: CancellationToken,
+    pub(crate) version: ProtocolVersion,
+    pub(crate) takes_questions: bool,
+    pub(crate) service: Box<dyn Send + Sync>,
+    pub(crate) entry: Option<Box<Entry>>,
+}
+
 impl Slot {
     /// Opens the session.
-    pub(crate) fn open(
-        mut self,
-        id: Arc<str>,
-        inbox: mpsc::Sender<ClientJsonRpcMessage>,
-        routes: Arc<Routes>,
-        stop: CancellationToken,
-        version: ProtocolVersion,
-        takes_questions: bool,
-        service: Box<dyn Send + Sync>,
-    ) -> Arc<Session> {
+    pub(crate) fn open(mut self, id: Arc<str>, begun: Begun) -> Arc<Session> {
         let sessions = self.sessions.clone();
         let last_seen = AtomicU64::new(sessions.now());
+        let Begun { inbox, routes, stop, version, takes_questions, service, entry } = begun;
         let session = Arc::new(Session {
             id: id.clone(),
             inbox,
@@ -278,6 +289,7 @@ impl Slot {
             version,
             takes_questions,
             stop,
+            entry,
             last_seen,
             _service: service,
         });

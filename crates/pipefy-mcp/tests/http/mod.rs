@@ -37,6 +37,7 @@ pub fn options() -> HttpOptions {
         disconnect_grace: Duration::from_secs(10),
         fast_path: true,
         lines: HttpLines(Arc::new(|_| {})),
+        store: None,
         metrics: None,
         metrics_address: None,
     }
