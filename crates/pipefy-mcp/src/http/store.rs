@@ -63,7 +63,7 @@ pub struct StoreError(&'static str);
 pub(crate) struct Unreachable;
 
 /// What the store knows of a session.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub(crate) enum Known {
     /// It can be opened again from this.
     Opened(Box<Entry>),
@@ -74,7 +74,7 @@ pub(crate) enum Known {
 }
 
 /// How a session was opened.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Entry {
     /// Tag of the caller.
     pub(crate) owner: String,
@@ -134,16 +134,16 @@ impl SessionStore {
     ) -> Result<(Duration, Known), Unreachable> {
         let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         let (cost, ahead) = rate.map_or((0, 0), |rate| (micros(rate.cost), micros(rate.ahead)));
-        let (wait, entry): (u64, Option<String>) = self
-            .ask(async |mut connection: ConnectionManager| {
-                let mut call = self.0.message.key(rate_key(owner));
-                if let Some(session) = session {
-                    call.key(session_key(session));
-                }
-                call.arg(cost).arg(ahead).arg(seconds(idle));
-                call.invoke_async(&mut connection).await
-            })
-            .await?;
+        let mut connection = self.0.connection.clone();
+        let asked = async {
+            let mut call = self.0.message.key(rate_key(owner));
+            if let Some(session) = session {
+                call.key(session_key(session));
+            }
+            call.arg(cost).arg(ahead).arg(seconds(idle));
+            call.invoke_async(&mut connection).await
+        };
+        let (wait, entry): (u64, Option<String>) = self.answer(asked).await?;
         let known = match entry.as_deref() {
             None => Known::Nothing,
             Some(ENDED) => Known::Ended,
@@ -156,42 +156,29 @@ impl SessionStore {
     /// Keeps how a session was opened, until it has been silent for `idle`.
     pub(crate) async fn opened(&self, session: &str, entry: &Entry, idle: Duration) -> Result<(), Unreachable> {
         let Ok(entry) = serde_json::to_string(entry) else { return Ok(()) };
-        self.ask(async |mut connection: ConnectionManager| {
-            redis::cmd("SET")
-                .arg(session_key(session))
-                .arg(&entry)
-                .arg("EX")
-                .arg(seconds(idle))
-                .query_async(&mut connection)
-                .await
-        })
-        .await
+        self.set(session, &entry, seconds(idle)).await
     }
 
     /// Marks a session as ended. The mark stays longer than any replica keeps the session without asking.
     pub(crate) async fn ended(&self, session: &str, idle: Duration) -> Result<(), Unreachable> {
-        self.ask(async |mut connection: ConnectionManager| {
-            redis::cmd("SET")
-                .arg(session_key(session))
-                .arg(ENDED)
-                .arg("EX")
-                .arg(2 * seconds(idle) + 60)
-                .query_async(&mut connection)
-                .await
-        })
-        .await
+        self.set(session, ENDED, 2 * seconds(idle) + 60).await
     }
 
-    async fn ask<T>(
-        &self,
-        question: impl AsyncFnOnce(ConnectionManager) -> Result<T, RedisError>,
-    ) -> Result<T, Unreachable> {
+    async fn set(&self, session: &str, value: &str, seconds: u64) -> Result<(), Unreachable> {
+        let mut connection = self.0.connection.clone();
+        let mut command = redis::cmd("SET");
+        command.arg(session_key(session)).arg(value).arg("EX").arg(seconds);
+        self.answer(async { command.query_async(&mut connection).await }).await
+    }
+
+    /// Asks, unless the store is left alone just now.
+    async fn answer<T>(&self, asked: impl Future<Output = Result<T, RedisError>>) -> Result<T, Unreachable> {
         let now = || u64::try_from(self.0.start.elapsed().as_millis()).unwrap_or(u64::MAX);
         let paused_until = self.0.paused_until.load(Ordering::Relaxed);
         if now() < paused_until {
             return Err(Unreachable);
         }
-        let answer = tokio::time::timeout(2 * ANSWER_LIMIT, question(self.0.connection.clone())).await;
+        let answer = tokio::time::timeout(2 * ANSWER_LIMIT, asked).await;
         if let Ok(Ok(answer)) = answer {
             if paused_until > 0 && self.0.paused_until.swap(0, Ordering::Relaxed) > 0 {
                 tracing::info!("the session store answers again");
