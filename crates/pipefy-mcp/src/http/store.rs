@@ -153,21 +153,21 @@ impl SessionStore {
         Ok((Duration::from_micros(wait), known))
     }
 
-    /// Keeps how a session was opened, until it has been silent for `idle`.
+    /// Keeps how a session was opened, until it has been silent for `idle`. Never in the place of its end.
     pub(crate) async fn opened(&self, session: &str, entry: &Entry, idle: Duration) -> Result<(), Unreachable> {
         let Ok(entry) = serde_json::to_string(entry) else { return Ok(()) };
-        self.set(session, &entry, seconds(idle)).await
+        self.set(session, &entry, seconds(idle), &["NX"]).await
     }
 
     /// Marks a session as ended. The mark stays longer than any replica keeps the session without asking.
     pub(crate) async fn ended(&self, session: &str, idle: Duration) -> Result<(), Unreachable> {
-        self.set(session, ENDED, 2 * seconds(idle) + 60).await
+        self.set(session, ENDED, 2 * seconds(idle) + 60, &[]).await
     }
 
-    async fn set(&self, session: &str, value: &str, seconds: u64) -> Result<(), Unreachable> {
+    async fn set(&self, session: &str, value: &str, seconds: u64, when: &[&str]) -> Result<(), Unreachable> {
         let mut connection = self.0.connection.clone();
         let mut command = redis::cmd("SET");
-        command.arg(session_key(session)).arg(value).arg("EX").arg(seconds);
+        command.arg(session_key(session)).arg(value).arg("EX").arg(seconds).arg(when);
         self.answer(async { command.query_async(&mut connection).await }).await
     }
 
