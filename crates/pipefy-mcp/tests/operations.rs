@@ -330,9 +330,7 @@ async fn a_caller_that_sends_too_much_is_told_when_to_go_on() {
     let wait: u32 = refused.header("retry-after").unwrap().parse().unwrap();
     assert!((1..=6).contains(&wait), "{wait}");
     assert_eq!(server.post(ping, &[("Authorization", "Bearer ben.1")]).await.status, 200);
-    let mut limits = pipefy_mcp::http::Limits::default();
-    limits.messages_per_minute = None;
-    server.app.set_limits(limits);
+    server.app.set_limits(pipefy_mcp::http::Limits { messages_per_minute: None, ..Default::default() });
     assert_eq!(server.post(ping, &[("Authorization", "Bearer ana.1")]).await.status, 200);
 }
 

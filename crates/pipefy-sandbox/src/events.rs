@@ -29,6 +29,11 @@ impl Cause {
         Self { who: "Clock".to_owned(), depth: 0 }
     }
 
+    /// Somebody outside, by e-mail address.
+    pub(crate) fn outside(address: &str) -> Self {
+        Self { who: address.to_owned(), depth: 0 }
+    }
+
     fn next(&self, who: String) -> Self {
         Self { who, depth: self.depth + 1 }
     }

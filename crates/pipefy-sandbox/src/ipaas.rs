@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 use std::collections::HashMap;
 
 /// The root field that opens a pipe's workspace.
-pub(crate) const ROOTS: &[Root] = &[Root::internal("advancedAutomationsToken", |ctx, args| token(ctx, args))];
+pub(crate) const ROOTS: &[Root] = &[Root::internal("advancedAutomationsToken", token)];
 
 const NOTES: &str = "@sandbox/piece-notes";
 const CALENDAR: &str = "@sandbox/piece-calendar";

@@ -17,7 +17,8 @@
 //! # Control routes
 //!
 //! Not part of Pipefy, for tests: `GET /_sandbox/requests[?since=N]` (what was received; `DELETE` forgets it),
-//! `GET`, `POST`, `DELETE /_sandbox/faults` (see [`Faults`]), `GET /_sandbox/health`. Of the issuer:
+//! `GET`, `POST`, `DELETE /_sandbox/faults` (see [`Faults`]), `GET /_sandbox/deliveries` (calls of webhooks),
+//! `GET /_sandbox/mail` (stored mail), `POST /_sandbox/mail` (mail that comes in), `GET /_sandbox/health`. Of the issuer:
 //! `POST /_sandbox/oidc/keys[?drop_old=true]` makes a new signing key (and withdraws the older ones), `GET` names them;
 //! `POST /_sandbox/oidc/tokens` signs an access token from `{"person", "client_id", "scope", "aud", "expires_in", "claims",
 //! "without"}`, all optional.
@@ -34,11 +35,18 @@
 //!    row in `PROPERTIES` with the GraphQL types it belongs to.
 //! 4. A part of an answer that fails while the rest stands is `GqlError::as_value()` in its place.
 //!
+//! # What follows from a change
+//!
+//! A change of a card ends with `events::tell`: it writes the audit trail, queues webhooks, and runs automations and AI
+//! agents (`domains::actions`; a fixed rule stands in for a language model). The worker beside the server makes the
+//! queued calls, on loopback only, and looks for cards that became late. `/` and `/open-cards/ID` are pages for people.
+//!
 //! A root field of the schema without a row answers the error `NOT_IMPLEMENTED`; a property without a row or stored
 //! value is null.
 
 mod access;
 mod attach;
+mod board;
 mod columns;
 mod ctx;
 mod domains;
@@ -49,6 +57,7 @@ mod faults;
 mod ipaas;
 mod journal;
 mod json;
+mod mail;
 mod oauth;
 mod object;
 mod oidc;
@@ -61,6 +70,7 @@ mod standin;
 mod storage;
 mod store;
 mod values;
+mod worker;
 
 pub use attach::{Announcement, Attached, attach_or_start, default_data_path};
 pub use error::SandboxError;

@@ -260,6 +260,39 @@ mod tests {
     }
 
     #[test]
+    fn every_root_field_of_the_toolkits_documents_is_served() {
+        let folder = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../pipefy/graphql"));
+        let (mut files, mut fields, mut unserved) = (0, HashSet::new(), Vec::new());
+        for noun in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            if noun.ends_with("schema") || !noun.is_dir() {
+                continue;
+            }
+            for file in std::fs::read_dir(noun).unwrap().map(|entry| entry.unwrap().path()) {
+                let text = std::fs::read_to_string(&file).unwrap();
+                let endpoint = match text.lines().next().unwrap().strip_prefix("# endpoint: ") {
+                    None => Endpoint::Public,
+                    Some("interfaces") => Endpoint::Interfaces,
+                    Some("internal") => Endpoint::Internal,
+                    Some(other) => panic!("{other} in {}", file.display()),
+                };
+                let document = engine::Documents::default().get(endpoint, &text).unwrap();
+                let document = document.unwrap_or_else(|errors| panic!("{}: {errors:?}", file.display()));
+                for operation in document.operations.iter() {
+                    for field in operation.root_fields(&document).map(|f| f.name.as_str()) {
+                        fields.insert((endpoint, field.to_owned()));
+                        if !ROOTS.contains_key(&(endpoint, field)) && !field.starts_with("__") {
+                            unserved.push(format!("{endpoint:?} {field} of {}", file.display()));
+                        }
+                    }
+                }
+                files += 1;
+            }
+        }
+        assert!(files > 170 && fields.len() > 150, "{files} documents, {} root fields", fields.len());
+        assert!(unserved.is_empty(), "{unserved:#?}");
+    }
+
+    #[test]
     fn every_property_row_names_a_field_of_a_type_once() {
         let mut seen = HashSet::new();
         for row in domains::PROPERTIES.iter().flat_map(|rows| rows.iter()) {

@@ -1,5 +1,6 @@
 //! HTTP on loopback: the real paths, bearers, storage, faults and the request log.
 
+use crate::ctx::Ctx;
 use crate::engine::{self, Documents, Outline, Request};
 use crate::error::SandboxError;
 use crate::faults::{FaultRule, FaultState, Faults};
@@ -7,7 +8,7 @@ use crate::journal::{Entry, Journal, masked};
 use crate::json;
 use crate::object::Endpoint;
 use crate::store::{Data, Store};
-use crate::{oauth, oidc, seed, storage};
+use crate::{board, mail, oauth, oidc, seed, storage, worker};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{DefaultBodyLimit, Query, State as Shared};
@@ -91,9 +92,14 @@ impl Sandbox {
             key: key.clone(),
             loopback: addr.ip().is_loopback(),
             oidc_keys: oidc::Loaded::default(),
+            work: tokio::sync::Notify::new(),
+            changes: watch::channel(0).0,
         });
         let (stop, stopped) = watch::channel(false);
-        let task = tokio::spawn(serve(listener, router(state), stopped));
+        let beside = worker::run(state.clone(), stopped.clone());
+        let task = tokio::spawn(async move {
+            tokio::join!(serve(listener, router(state), stopped), beside);
+        });
         Ok(Self { url, key, stop, task })
     }
 
@@ -140,9 +146,21 @@ pub(crate) struct State {
     changing: Mutex<HashSet<String>>,
     pub(crate) url: String,
     key: String,
-    loopback: bool,
+    pub(crate) loopback: bool,
     /// The issuer's signing keys, once they were needed.
     pub(crate) oidc_keys: oidc::Loaded,
+    /// Wakes the worker when there may be calls to make.
+    pub(crate) work: tokio::sync::Notify,
+    /// Counts the changes, for people who watch.
+    pub(crate) changes: watch::Sender<u64>,
+}
+
+impl State {
+    /// Something was written.
+    pub(crate) fn changed(&self) {
+        self.work.notify_one();
+        self.changes.send_modify(|count| *count += 1);
+    }
 }
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -153,7 +171,7 @@ pub(crate) type App = Arc<State>;
 
 fn router(state: App) -> Router {
     Router::new()
-        .route("/", get(home))
+        .merge(board::routes())
         .route("/graphql", post(|s, h, b| graphql(s, Endpoint::Public, h, b)))
         .route("/graphql/interfaces", post(|s, h, b| graphql(s, Endpoint::Interfaces, h, b)))
         .route("/internal_api", post(|s, h, b| graphql(s, Endpoint::Internal, h, b)))
@@ -165,6 +183,8 @@ fn router(state: App) -> Router {
         .route("/_sandbox/health", get(health))
         .route("/_sandbox/faults", get(faults).post(set_faults).delete(clear_faults))
         .route("/_sandbox/requests", get(requests).delete(clear_requests))
+        .route("/_sandbox/deliveries", get(deliveries))
+        .route("/_sandbox/mail", get(sent_mail).post(receive_mail))
         .layer(DefaultBodyLimit::max(BODY_LIMIT))
         .layer(axum::middleware::from_fn_with_state(state.clone(), local_host_only))
         .with_state(state)
@@ -215,7 +235,7 @@ async fn serve(listener: TcpListener, router: Router, mut stopped: watch::Receiv
 }
 
 /// Waits for the signal to stop, or for its sender to be gone.
-async fn ended(stopped: &mut watch::Receiver<bool>) {
+pub(crate) async fn ended(stopped: &mut watch::Receiver<bool>) {
     let _ = stopped.wait_for(|stop| *stop).await;
 }
 
@@ -233,19 +253,6 @@ async fn local_host_only(
         return (StatusCode::MISDIRECTED_REQUEST, "This sandbox answers to loopback hosts only.\n").into_response();
     }
     next.run(request).await
-}
-
-async fn home(Shared(state): Shared<App>) -> Response {
-    let page = format!(
-        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Pipefy sandbox</title>\
-         <h1>Pipefy sandbox</h1><p>A local, stateful stand-in for Pipefy. GraphQL: <code>{0}/graphql</code>, \
-         <code>{0}/graphql/interfaces</code>, <code>{0}/internal_api</code>. Token endpoint: <code>{0}/oauth/token</code>. \
-         OpenID issuer: <code>{0}{1}</code>. \
-         Received requests: <code>{0}/_sandbox/requests</code>. Faults: <code>{0}/_sandbox/faults</code>.</p></html>",
-        state.url,
-        oidc::REALM
-    );
-    ([(header::CONTENT_TYPE, "text/html; charset=utf-8")], page).into_response()
 }
 
 async fn health(Shared(state): Shared<App>) -> Response {
@@ -279,6 +286,45 @@ async fn requests(Shared(state): Shared<App>, Query(query): Query<HashMap<String
 async fn clear_requests(Shared(state): Shared<App>) -> Response {
     lock(&state.journal).clear();
     StatusCode::NO_CONTENT.into_response()
+}
+
+async fn deliveries(Shared(state): Shared<App>) -> Response {
+    let listed = with_store(&state, |_, store| store.all("delivery")).await;
+    match listed {
+        Ok(rows) => {
+            let rows: Vec<Value> = rows.unwrap_or_default().into_iter().rev().map(|(_, call)| call).collect();
+            axum::Json(json!({ "deliveries": rows })).into_response()
+        }
+        Err(response) => response,
+    }
+}
+
+/// The body of a control route that works in the sandbox as nobody in particular.
+async fn control(
+    state: &App,
+    work: impl FnOnce(&Ctx<'_>) -> Result<Value, crate::error::GqlError> + Send + 'static,
+) -> Response {
+    let done = with_store(state, move |state, store| {
+        let schema = engine::schema(Endpoint::Public)?;
+        let ctx = Ctx::new(store, schema, String::new(), &state.url);
+        store.atomic(|| work(&ctx))
+    })
+    .await;
+    match done {
+        Ok(Ok(body)) => axum::Json(body).into_response(),
+        Ok(Err(error)) => (StatusCode::BAD_REQUEST, axum::Json(json!({ "error": error.message }))).into_response(),
+        Err(response) => response,
+    }
+}
+
+async fn sent_mail(Shared(state): Shared<App>) -> Response {
+    control(&state, |ctx| Ok(json!({ "mail": mail::sent(ctx)? }))).await
+}
+
+async fn receive_mail(Shared(state): Shared<App>, axum::Json(body): axum::Json<Value>) -> Response {
+    let response = control(&state, move |ctx| mail::receive(ctx, &body)).await;
+    state.changed();
+    response
 }
 
 /// Runs work that uses the store on a thread that may block.
@@ -495,6 +541,9 @@ async fn graphql(Shared(state): Shared<App>, endpoint: Endpoint, headers: Header
     })
     .await;
     drop(claim);
+    if outline.mutation {
+        state.changed();
+    }
     if let Some(response) = rule.as_ref().filter(|r| r.after).and_then(fault_response) {
         return finish(&state, number, response);
     }

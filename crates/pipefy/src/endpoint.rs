@@ -206,7 +206,8 @@ impl GraphqlEndpoint {
                 return Attempt::Failed(Error::Timeout { endpoint, limit, kind });
             }
             Ok(Err(attempt)) => {
-                let unreached = matches!(&attempt, Attempt::Passing { error: Error::Transport { sent: false, .. }, .. });
+                let unreached =
+                    matches!(&attempt, Attempt::Passing { error: Error::Transport { sent: false, .. }, .. });
                 watched.set(if unreached { RequestEnd::Unreached } else { RequestEnd::Lost });
                 return attempt;
             }

@@ -349,7 +349,7 @@ pub(super) fn new_card(ctx: &Ctx<'_>, pipe: &Value, phase: &Value, input: &Args)
     let pipe_id = text(pipe, "id").to_owned();
     let (id, uuid, now) = (ctx.new_id("card")?, ctx.new_uuid()?, ctx.stamp());
     let mut card = json!({
-        "id": id, "uuid": uuid, "suid": ctx.store.next_alnum()?, "title": "", "pipe_id": pipe_id, "phase_id": text(&phase, "id"),
+        "id": id, "uuid": uuid, "suid": ctx.store.next_alnum()?, "title": "", "pipe_id": pipe_id, "phase_id": text(phase, "id"),
         "created_at": now, "updated_at": now, "created_by": ctx.viewer, "due_date": Value::Null, "finished_at": Value::Null,
         "started_current_phase_at": now, "assignee_ids": [], "label_ids": [], "values": {}, "history": [],
         "inbox_emails_read": true, "emailMessagingAddress": format!("card+{id}@pipes.pipefy.example"),

@@ -66,7 +66,9 @@ const VENDORS: [(&str, &[&str]); 7] = [
 ];
 
 /// Id, name, description, credits per run, whether it is the product's default, and when it ends.
-const SYSTEM: [(&str, &str, &str, i64, bool, Option<&str>); 3] = [
+type System = (&'static str, &'static str, &'static str, i64, bool, Option<&'static str>);
+
+const SYSTEM: [System; 3] = [
     ("901", "Pipefy AI Standard", "Balanced, for most behaviors", 1, true, None),
     ("902", "Pipefy AI Fast", "Short answers at a lower price", 1, false, None),
     ("903", "Pipefy AI Classic", "An older model", 2, false, Some("2027-12-31")),
@@ -246,7 +248,7 @@ fn dependencies(ctx: &Ctx<'_>, args: &Args) -> Answer {
 
 /// The vendor of a configuration, whose name has hyphens there and underscores in the API's enum.
 fn checked(configuration: &Value) -> Result<(), GqlError> {
-    if !configuration.as_object().is_some_and(|map| !map.is_empty()) {
+    if configuration.as_object().is_none_or(Map::is_empty) {
         return Err(GqlError::not_saved("Configuration must be a non-empty object"));
     }
     let vendor = ["provider", "provider_name", "providerName"].iter().find_map(|key| configuration.get(*key)?.as_str());

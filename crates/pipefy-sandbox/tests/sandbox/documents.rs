@@ -102,6 +102,7 @@ fn value_for<'v>(known: &'v Value, root: &str, name: &str) -> Option<&'v Value> 
         ("automation", "id") | ("automationLogs", "automationId") => "automation",
         ("aiAgentLogDetails", "uuid") => "agentLog",
         ("findCards", "search") => "findSearch",
+        ("interface" | "portalInterface", "uuid") => return None,
         (other, "search") if other != "cards" => return None,
         (_, name) => name,
     };
@@ -150,5 +151,6 @@ async fn every_known_document_is_valid_and_the_served_queries_execute() {
         }
     }
     assert!(valid >= 178, "{valid}");
-    assert!(executed >= 30, "{executed}, unserved: {unserved:?}");
+    assert!(executed >= 30, "{executed}");
+    assert!(unserved.is_empty(), "{unserved:?}");
 }

@@ -3,15 +3,22 @@
 
 mod agents;
 mod automations;
+mod board;
 mod cards;
 mod documents;
 mod edge;
+mod events;
+mod exports;
 mod faults;
 mod identities;
+mod ipaas;
 mod oidc;
 mod paging;
 mod people;
 mod persistence;
+mod portals;
+mod providers;
+mod reports;
 mod storage;
 mod structure;
 mod tables;
