@@ -531,7 +531,7 @@ fn no_secret_is_shown_anywhere() {
     let shown = format!("{all:?} {environment:?} {overrides:?}");
     assert!(!shown.contains("canary"), "{shown}");
     let shown = all.report.found.iter().filter(|found| found.variable.secret);
-    assert!(shown.clone().count() >= lines.len());
+    assert!(shown.clone().count() > names.len(), "each of them, and the store's URL");
     assert!(shown.into_iter().all(|found| found.shown.as_deref() == Some("***")));
 
     // Also not when it is refused, whatever the type of the setting it was put into.
