@@ -119,7 +119,7 @@ async fn the_listener_is_one_shot_and_deaf_to_strangers() {
     assert_eq!(status, 400);
     assert!(page.contains("#C22E00"), "{page}");
     let error = finish.await.unwrap().unwrap_err();
-    assert_eq!(error.to_string(), "Login failed: access_denied: no?thanks");
+    assert!(error.to_string().starts_with("Login failed: access_denied: no?thanks. Run "), "{error}");
     assert_eq!(error.exit_code(), 1);
     assert_eq!(issuer.grants(), 0);
 }
