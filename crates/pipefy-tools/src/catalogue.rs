@@ -52,7 +52,7 @@ impl Tool {
 
     /// The JSON schema of its result in `tools/list`; `None` for the tools that have none there.
     pub fn output_schema(&self) -> Option<Value> {
-        self.row.op.output_schema.then(|| json!({ "type": "object", "additionalProperties": true }))
+        self.row.op.output_schema.then(|| json!({ "type": "object" }))
     }
 
     /// Checks the arguments and runs it. `call.options` and `call.op` are set here.

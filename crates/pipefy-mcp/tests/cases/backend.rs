@@ -40,6 +40,8 @@ pub(crate) struct Backend {
 pub(crate) struct Log {
     exchanges: Vec<Exchange>,
     uses: Vec<u32>,
+    /// The bearer that GraphQL requests must carry.
+    bearer: String,
     /// Mutation fields, in the order they arrived.
     pub(crate) writes: Vec<Write>,
     /// Requests, one line each.
@@ -65,7 +67,7 @@ impl Backend {
 
     /// Forgets the step before and answers from these exchanges.
     pub(crate) fn begin(&self, exchanges: Vec<Exchange>) {
-        *lock(&self.log) = Log { uses: vec![0; exchanges.len()], exchanges, ..Log::default() };
+        *lock(&self.log) = Log::of(exchanges, TOKEN);
     }
 
     /// What happened since [`Self::begin`].
@@ -81,6 +83,11 @@ impl Drop for Backend {
 }
 
 impl Log {
+    /// Answers from these exchanges those who bring this bearer.
+    pub(crate) fn of(exchanges: Vec<Exchange>, bearer: &str) -> Self {
+        Self { uses: vec![0; exchanges.len()], exchanges, bearer: bearer.to_owned(), ..Self::default() }
+    }
+
     /// The mutations of the recorded run: `(write, may be left out)`.
     pub(crate) fn recorded_writes(&self) -> Vec<(Write, bool)> {
         self.exchanges
@@ -124,16 +131,24 @@ async fn answer(State(log): State<Arc<Mutex<Log>>>, request: Request) -> Respons
     let Ok(body) = axum::body::to_bytes(body, 256 * 1024 * 1024).await else {
         return respond(400, None, &json!({"error": "unreadable body"}));
     };
-    let mut log = lock(&log);
-    let endpoint = match parts.uri.path() {
+    answer_one(&mut lock(&log), &parts, &body)
+}
+
+/// The endpoint behind a path; `None` for what is no GraphQL.
+pub(crate) fn endpoint(path: &str) -> Option<&'static str> {
+    match path {
         "/graphql" => Some("public"),
         "/graphql/interfaces" => Some("interfaces"),
         "/internal_api" => Some("internal"),
         _ => None,
-    };
-    match endpoint {
-        Some(endpoint) => graphql(&mut log, endpoint, &parts, &body),
-        None => plain(&mut log, &parts, &body),
+    }
+}
+
+/// Answers one request from the log's exchanges and remembers it.
+pub(crate) fn answer_one(log: &mut Log, parts: &Parts, body: &Bytes) -> Response {
+    match endpoint(parts.uri.path()) {
+        Some(endpoint) => graphql(log, endpoint, parts, body),
+        None => plain(log, parts, body),
     }
 }
 
@@ -151,7 +166,7 @@ fn respond(status: u16, location: Option<&str>, body: &Value) -> Response {
 
 fn graphql(log: &mut Log, endpoint: &str, parts: &Parts, body: &Bytes) -> Response {
     let bearer = parts.headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
-    if bearer != Some(&format!("Bearer {TOKEN}")) {
+    if bearer != Some(&format!("Bearer {}", log.bearer)) {
         log.problems.push(format!("a request to the {endpoint} endpoint did not carry the caller's bearer"));
     }
     let request: Value = match serde_json::from_slice(body) {
@@ -356,8 +371,7 @@ fn plain(log: &mut Log, parts: &Parts, body: &Bytes) -> Response {
     if exchange.content_type.is_some() && exchange.content_type.as_deref() != kind {
         problems.push(format!("{method} {path}: content type {kind:?} instead of {:?}", exchange.content_type));
     }
-    let caller =
-        |value: &axum::http::HeaderValue| value.as_bytes().windows(TOKEN.len()).any(|at| at == TOKEN.as_bytes());
+    let caller = |value: &axum::http::HeaderValue| value.to_str().is_ok_and(|value| value.contains(&log.bearer));
     if parts.headers.values().any(caller) {
         problems.push(format!("{method} {path}: the caller's Pipefy bearer went to another service"));
     }

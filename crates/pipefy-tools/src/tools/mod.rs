@@ -8,6 +8,7 @@ mod cards;
 mod classified;
 mod comments;
 mod conditions;
+mod container;
 mod definitions;
 mod emails;
 mod fields;

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::item::{self, Ids};
+use super::item::{self, Deletes, Ids};
 use crate::tools::agents::behaviors::{lax_bool, level};
 use crate::tools::agents::tokens::is_digits;
 use crate::tools::shared::required_text;
@@ -210,10 +210,8 @@ impl Write for UpdateAiKnowledgeBaseDataLookup {
         let query = self.search_query.as_deref();
         define(&mut input, &self.source_repo_id, &self.output_fields, self.conditions, query)?;
         item::texts(&mut input, self.name.as_deref(), None, self.description.as_deref())?;
-        let before = if call.options.dry_run { item::read(call, KIND, &ids).await.ok().flatten() } else { None };
-        let mut plan = Plan::new(ids).then(KIND.update(input));
-        plan.before = before;
-        Ok(plan)
+        let mutation = KIND.update(input);
+        Ok(item::plan_change(call, KIND, ids, mutation).await)
     }
 
     async fn act(plan: &Plan<Ids>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
@@ -225,22 +223,14 @@ impl Write for UpdateAiKnowledgeBaseDataLookup {
     }
 }
 
-impl Write for DeleteAiKnowledgeBaseDataLookup {
+impl Deletes for DeleteAiKnowledgeBaseDataLookup {
+    const KIND: Knowledge = KIND;
     const OP: Op = Op::destructive("delete_ai_knowledge_base_data_lookup", Domain::Intelligence, Shape::EnvelopeOrFlat)
         .personas(BUILDER)
         .touches(&[ITEM, PIPE]);
-    type Keep = Ids;
 
-    async fn plan(self, call: &Call<'_>) -> Result<Plan<Ids>, ToolError> {
-        Ok(item::plan_deletion(call, KIND, Ids::new(&self.data_lookup_id, &self.pipe_uuid)?).await)
-    }
-
-    async fn act(plan: &Plan<Ids>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
-        item::delete(plan, act, KIND, Self::OP.name).await
-    }
-
-    async fn verify(plan: &Plan<Ids>, _: &Outcome, call: &Call<'_>) -> Option<Verification> {
-        Some(item::gone(plan, call, KIND).await)
+    fn ids(&self) -> Result<Ids, ToolError> {
+        Ids::new(&self.data_lookup_id, &self.pipe_uuid)
     }
 }
 

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Map;
 
-use super::item::{self, Ids};
+use super::item::{self, Deletes, Ids};
 use crate::tools::classified::KNOWLEDGE;
 use crate::tools::local_file;
 use crate::tools::shared::{required_text, text_of};
@@ -188,10 +188,8 @@ impl Write for UpdateAiKnowledgeBaseDocument {
         input.insert("pipeUuid".to_owned(), ids.pipe_uuid.clone().into());
         input.insert(KIND.id_key().to_owned(), ids.id.clone().into());
         item::texts(&mut input, self.name.as_deref(), None, self.description.as_deref())?;
-        let before = if call.options.dry_run { item::read(call, KIND, &ids).await.ok().flatten() } else { None };
-        let mut plan = Plan::new(ids).then(KIND.update(input));
-        plan.before = before;
-        Ok(plan)
+        let mutation = KIND.update(input);
+        Ok(item::plan_change(call, KIND, ids, mutation).await)
     }
 
     async fn act(plan: &Plan<Ids>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
@@ -203,22 +201,14 @@ impl Write for UpdateAiKnowledgeBaseDocument {
     }
 }
 
-impl Write for DeleteAiKnowledgeBaseDocument {
+impl Deletes for DeleteAiKnowledgeBaseDocument {
+    const KIND: Knowledge = KIND;
     const OP: Op = Op::destructive("delete_ai_knowledge_base_document", Domain::Intelligence, Shape::EnvelopeOrFlat)
         .personas(BUILDER)
         .touches(&[ITEM, PIPE]);
-    type Keep = Ids;
 
-    async fn plan(self, call: &Call<'_>) -> Result<Plan<Ids>, ToolError> {
-        Ok(item::plan_deletion(call, KIND, Ids::new(&self.document_id, &self.pipe_uuid)?).await)
-    }
-
-    async fn act(plan: &Plan<Ids>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
-        item::delete(plan, act, KIND, Self::OP.name).await
-    }
-
-    async fn verify(plan: &Plan<Ids>, _: &Outcome, call: &Call<'_>) -> Option<Verification> {
-        Some(item::gone(plan, call, KIND).await)
+    fn ids(&self) -> Result<Ids, ToolError> {
+        Ids::new(&self.document_id, &self.pipe_uuid)
     }
 }
 

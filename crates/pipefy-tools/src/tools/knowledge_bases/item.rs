@@ -1,11 +1,14 @@
 //! What the three kinds of knowledge share: checks, the shape of answers, writing.
 
+use pipefy::Mutation;
 use pipefy::knowledge_bases::Knowledge;
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use crate::tools::classified::{KNOWLEDGE, done};
-use crate::tools::shared::required_text;
-use crate::{Act, Call, Confirmation, Outcome, Plan, ToolError, Verification, dig};
+use crate::tools::shared::{required_text, send};
+use crate::{Act, Call, Confirmation, Op, Outcome, Plan, ToolError, Verification, Write, dig};
 
 /// Characters of a text at most.
 const CONTENT: usize = 3_500;
@@ -40,7 +43,7 @@ fn id_argument(kind: Knowledge) -> &'static str {
 }
 
 /// The ids that name an item.
-pub(crate) struct Ids {
+pub struct Ids {
     pub(crate) id: String,
     pub(crate) pipe_uuid: String,
 }
@@ -131,29 +134,42 @@ pub(crate) fn saved(
     }
 }
 
-/// Plans a deletion.
-pub(crate) async fn plan_deletion(call: &Call<'_>, kind: Knowledge, ids: Ids) -> Plan<Ids> {
-    let Ids { id, pipe_uuid } = &ids;
-    let mutation = kind.delete(id, pipe_uuid);
-    let confirmation = Confirmation::delete(
-        format!("{} (ID: {id})", noun(kind)),
-        json!({ id_argument(kind): id, "pipe_uuid": pipe_uuid }),
-    );
+/// Plans a change or deletion; a dry run shows the item as it is.
+pub(crate) async fn plan_change(call: &Call<'_>, kind: Knowledge, ids: Ids, mutation: Mutation) -> Plan<Ids> {
     let before = if call.options.dry_run { read(call, kind, &ids).await.ok().flatten() } else { None };
-    let mut plan = Plan::new(ids).then(mutation).confirm(confirmation);
+    let mut plan = Plan::new(ids).then(mutation);
     plan.before = before;
     plan
 }
 
-/// Deletes.
-pub(crate) async fn delete(
-    plan: &Plan<Ids>,
-    act: &Act<'_, '_>,
-    kind: Knowledge,
-    tool: &str,
-) -> Result<Outcome, ToolError> {
-    for mutation in plan.mutations() {
-        act.send(mutation).await.map_err(|error| match &error {
+/// The deletion of an item, whatever its kind: the arguments say which.
+pub(crate) trait Deletes: DeserializeOwned + JsonSchema + Send + 'static {
+    /// Its kind.
+    const KIND: Knowledge;
+    /// The operation.
+    const OP: Op;
+
+    /// The ids that the arguments name.
+    fn ids(&self) -> Result<Ids, ToolError>;
+}
+
+impl<T: Deletes> Write for T {
+    const OP: Op = <T as Deletes>::OP;
+    type Keep = Ids;
+
+    async fn plan(self, call: &Call<'_>) -> Result<Plan<Ids>, ToolError> {
+        let ids = self.ids()?;
+        let confirmation = Confirmation::delete(
+            format!("{} (ID: {})", noun(T::KIND), ids.id),
+            json!({ id_argument(T::KIND): ids.id, "pipe_uuid": ids.pipe_uuid }),
+        );
+        let mutation = T::KIND.delete(&ids.id, &ids.pipe_uuid);
+        Ok(plan_change(call, T::KIND, ids, mutation).await.confirm(confirmation))
+    }
+
+    async fn act(plan: &Plan<Ids>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
+        let tool = <T as Deletes>::OP.name;
+        send(plan, act).await.map_err(|error| match &error {
             pipefy::Error::Declined { messages, .. } => {
                 let why =
                     if messages.is_empty() { "the API returned success=false".to_owned() } else { messages.join("; ") };
@@ -162,19 +178,18 @@ pub(crate) async fn delete(
             }
             _ => KNOWLEDGE.unproven(error, tool),
         })?;
+        let id = &plan.keep.id;
+        Ok(done(act, json!({ "deleted_id": id }), format!("The {} was deleted (ID: {id}).", noun(T::KIND))))
     }
-    let id = &plan.keep.id;
-    Ok(done(act, json!({ "deleted_id": id }), format!("The {} was deleted (ID: {id}).", noun(kind))))
-}
 
-/// Whether a deleted item is gone.
-pub(crate) async fn gone(plan: &Plan<Ids>, call: &Call<'_>, kind: Knowledge) -> Verification {
-    match read(call, kind, &plan.keep).await {
-        Ok(item) => Verification::of(item.is_none(), "read the item again"),
-        Err(error) if crate::NOT_FOUND_CODES.iter().any(|code| error.has_code(code)) => {
-            Verification::of(true, "the item can no longer be found")
-        }
-        Err(error) => Verification::unknown(error.to_string()),
+    async fn verify(plan: &Plan<Ids>, _: &Outcome, call: &Call<'_>) -> Option<Verification> {
+        Some(match read(call, T::KIND, &plan.keep).await {
+            Ok(item) => Verification::of(item.is_none(), "read the item again"),
+            Err(error) if crate::NOT_FOUND_CODES.iter().any(|code| error.has_code(code)) => {
+                Verification::of(true, "the item can no longer be found")
+            }
+            Err(error) => Verification::unknown(error.to_string()),
+        })
     }
 }
 

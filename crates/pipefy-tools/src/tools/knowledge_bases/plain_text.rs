@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Map;
 
-use super::item::{self, Ids};
+use super::item::{self, Deletes, Ids};
 use crate::tools::shared::required_text;
 use crate::{Act, Call, Domain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Verification, Write};
 
@@ -86,10 +86,8 @@ impl Write for UpdateAiKnowledgeBasePlainText {
         input.insert("pipeUuid".to_owned(), ids.pipe_uuid.clone().into());
         input.insert(KIND.id_key().to_owned(), ids.id.clone().into());
         item::texts(&mut input, self.name.as_deref(), self.content.as_deref(), self.description.as_deref())?;
-        let before = if call.options.dry_run { item::read(call, KIND, &ids).await.ok().flatten() } else { None };
-        let mut plan = Plan::new(ids).then(KIND.update(input));
-        plan.before = before;
-        Ok(plan)
+        let mutation = KIND.update(input);
+        Ok(item::plan_change(call, KIND, ids, mutation).await)
     }
 
     async fn act(plan: &Plan<Ids>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
@@ -101,22 +99,14 @@ impl Write for UpdateAiKnowledgeBasePlainText {
     }
 }
 
-impl Write for DeleteAiKnowledgeBasePlainText {
+impl Deletes for DeleteAiKnowledgeBasePlainText {
+    const KIND: Knowledge = KIND;
     const OP: Op = Op::destructive("delete_ai_knowledge_base_plain_text", Domain::Intelligence, Shape::EnvelopeOrFlat)
         .personas(BUILDER)
         .touches(&[ITEM, PIPE]);
-    type Keep = Ids;
 
-    async fn plan(self, call: &Call<'_>) -> Result<Plan<Ids>, ToolError> {
-        Ok(item::plan_deletion(call, KIND, Ids::new(&self.plain_text_id, &self.pipe_uuid)?).await)
-    }
-
-    async fn act(plan: &Plan<Ids>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
-        item::delete(plan, act, KIND, Self::OP.name).await
-    }
-
-    async fn verify(plan: &Plan<Ids>, _: &Outcome, call: &Call<'_>) -> Option<Verification> {
-        Some(item::gone(plan, call, KIND).await)
+    fn ids(&self) -> Result<Ids, ToolError> {
+        Ids::new(&self.plain_text_id, &self.pipe_uuid)
     }
 }
 

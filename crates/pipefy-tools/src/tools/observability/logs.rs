@@ -10,11 +10,9 @@ use crate::tools::automations::rules;
 use crate::tools::shared::list_at;
 use crate::{Call, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Read, Shape, ToolError, page_size};
 
-/// Lists runs of the AI agents of a pipe, newest first.
+/// Which runs a listing shows.
 #[derive(Deserialize, JsonSchema)]
-pub(crate) struct GetAiAgentLogs {
-    /// Uuid of the pipe.
-    repo_uuid: String,
+struct Runs {
     /// Page size, 1..100.
     #[serde(default = "thirty")]
     first: i64,
@@ -25,6 +23,15 @@ pub(crate) struct GetAiAgentLogs {
     status: Option<String>,
     #[serde(default)]
     search_term: Option<String>,
+}
+
+/// Lists runs of the AI agents of a pipe, newest first.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct GetAiAgentLogs {
+    /// Uuid of the pipe.
+    repo_uuid: String,
+    #[serde(flatten)]
+    runs: Runs,
 }
 
 /// Reads one run of an AI agent: trace, model, timing.
@@ -38,16 +45,8 @@ pub(crate) struct GetAiAgentLogDetails {
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct GetAutomationLogs {
     automation_id: Id,
-    /// Page size, 1..100.
-    #[serde(default = "thirty")]
-    first: i64,
-    #[serde(default)]
-    after: Option<String>,
-    /// processing, failed or success.
-    #[serde(default)]
-    status: Option<String>,
-    #[serde(default)]
-    search_term: Option<String>,
+    #[serde(flatten)]
+    runs: Runs,
 }
 
 /// Lists runs of all automations of a pipe.
@@ -55,16 +54,8 @@ pub(crate) struct GetAutomationLogs {
 pub(crate) struct GetAutomationLogsByRepo {
     /// Pipe id.
     repo_id: Id,
-    /// Page size, 1..100.
-    #[serde(default = "thirty")]
-    first: i64,
-    #[serde(default)]
-    after: Option<String>,
-    /// processing, failed or success.
-    #[serde(default)]
-    status: Option<String>,
-    #[serde(default)]
-    search_term: Option<String>,
+    #[serde(flatten)]
+    runs: Runs,
 }
 
 fn thirty() -> i64 {
@@ -74,18 +65,15 @@ fn thirty() -> i64 {
 /// Rows of a page at most.
 const LARGEST: i64 = 100;
 
-fn page<'a>(
-    first: i64,
-    after: &'a Option<String>,
-    status: &'a Option<String>,
-    search_term: &'a Option<String>,
-) -> Result<LogPage<'a>, ToolError> {
-    Ok(LogPage {
-        first: page_size("first", Some(first), LARGEST)?,
-        after: after.as_deref(),
-        status: status.as_deref(),
-        search_term: search_term.as_deref(),
-    })
+impl Runs {
+    fn page(&self) -> Result<LogPage<'_>, ToolError> {
+        Ok(LogPage {
+            first: page_size("first", Some(self.first), LARGEST)?,
+            after: self.after.as_deref(),
+            status: self.status.as_deref(),
+            search_term: self.search_term.as_deref(),
+        })
+    }
 }
 
 impl Read for GetAiAgentLogs {
@@ -100,7 +88,7 @@ impl Read for GetAiAgentLogs {
         if repo.is_empty() {
             return Err(ToolError::invalid("repo_uuid must not be blank."));
         }
-        let page = page(self.first, &self.after, &self.status, &self.search_term)?;
+        let page = self.runs.page()?;
         let explain = Explain::doing("load the logs of AI agents").about("pipe", repo);
         raw(call, observability::get_ai_agent_logs(repo, &page), &explain, "AI agent logs loaded.").await
     }
@@ -149,7 +137,7 @@ impl Read for GetAutomationLogs {
 
     async fn read(self, call: &Call<'_>) -> Result<Outcome, ToolError> {
         let id = self.automation_id.as_str();
-        let page = page(self.first, &self.after, &self.status, &self.search_term)?;
+        let page = self.runs.page()?;
         let explain = Explain::doing("load the logs of the automation").about("automation", id);
         raw(call, observability::get_automation_logs(id, &page), &explain, "Automation logs loaded.").await
     }
@@ -165,7 +153,7 @@ impl Read for GetAutomationLogsByRepo {
     async fn read(self, call: &Call<'_>) -> Result<Outcome, ToolError> {
         const NO_RULES: &str = "The pipe has no automations, so there are no logs.";
         let id = self.repo_id.as_str();
-        let page = page(self.first, &self.after, &self.status, &self.search_term)?;
+        let page = self.runs.page()?;
         match call.query(observability::get_automation_logs_by_repo(id, &page)).await {
             Ok(data) => {
                 let empty = list_at(&data.value(), "automationLogsByRepo.nodes").is_empty();

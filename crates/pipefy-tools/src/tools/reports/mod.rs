@@ -8,10 +8,12 @@ mod organization_writes;
 mod pipe_reads;
 mod pipe_writes;
 
-use pipefy::Data;
+use pipefy::{Data, Mutation};
+use serde_json::json;
 
 use crate::capability::Row;
-use crate::{Call, Outcome, Page, ToolError, dig, page_size};
+use crate::tools::shared::{not_done, send};
+use crate::{Act, Call, CheckedId, Confirmation, Explain, Outcome, Page, Plan, ToolError, dig, page_size};
 
 pub(crate) const ROWS: &[Row] = &[
     Row::read::<pipe_reads::GetPipeReports>(),
@@ -48,6 +50,32 @@ fn page_of_reports(call: &Call<'_>, data: Data, root: &str, first: i64) -> Outco
     let page_info = dig(&value, root).and_then(|connection| connection.get("pageInfo"));
     let page = call.toolbox.unified_envelope.then(|| Page::from_page_info(page_info, Some(first)));
     Outcome::new(data).message("Reports loaded.").page(page)
+}
+
+/// Creates or changes a report; the plan keeps the id of the `kind` of thing it is about.
+async fn written(
+    plan: &Plan<String>,
+    act: &Act<'_, '_>,
+    doing: &str,
+    kind: &str,
+    message: &str,
+) -> Result<Outcome, ToolError> {
+    let explain = Explain::doing(doing).about(kind, &plan.keep);
+    let data = send(plan, act).await.map_err(|e| explain.map(act, e))?;
+    Ok(Outcome::new(data).message(message))
+}
+
+/// Plans the deletion of a report; `noun` is what people call it.
+fn deletion(noun: &str, id: &CheckedId, delete: fn(&str) -> Mutation) -> Plan<String> {
+    let confirmation = Confirmation::delete(format!("{noun} (ID: {id})"), json!({ "report_id": id.as_str() }));
+    Plan::new(id.to_string()).then(delete(id)).confirm(confirmation)
+}
+
+/// Deletes a report of this kind.
+async fn deleted(plan: &Plan<String>, act: &Act<'_, '_>, doing: &str, kind: &str) -> Result<Outcome, ToolError> {
+    let explain = Explain::doing(doing).about(kind, &plan.keep);
+    let data = send(plan, act).await.map_err(|e| not_done(act, explain, e))?;
+    Ok(Outcome::new(data).message("Report deleted."))
 }
 
 #[cfg(test)]

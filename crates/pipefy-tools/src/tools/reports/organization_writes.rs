@@ -1,14 +1,11 @@
 use pipefy::reports;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
-use super::filter;
-use crate::tools::shared::{given, not_done, required_text, send};
-use crate::{
-    Act, Call, CheckedId, Confirmation, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError,
-    Write,
-};
+use super::{deleted, deletion, filter, written};
+use crate::tools::shared::{given, required_text};
+use crate::{Act, Call, CheckedId, Domain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Write};
 
 const PERSONAS: &[Persona] = &[Persona::Admin, Persona::Manager];
 
@@ -49,9 +46,7 @@ impl Write for CreateOrganizationReport {
     }
 
     async fn act(plan: &Plan<String>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
-        let explain = Explain::doing("create report").about("organization", &plan.keep);
-        let data = send(plan, act).await.map_err(|e| explain.map(act, e))?;
-        Ok(Outcome::new(data).message("Report created."))
+        written(plan, act, "create report", "organization", "Report created.").await
     }
 }
 
@@ -94,9 +89,7 @@ impl Write for UpdateOrganizationReport {
     }
 
     async fn act(plan: &Plan<String>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
-        let explain = Explain::doing("update report").about("organization_report", &plan.keep);
-        let data = send(plan, act).await.map_err(|e| explain.map(act, e))?;
-        Ok(Outcome::new(data).message("Report updated."))
+        written(plan, act, "update report", "organization_report", "Report updated.").await
     }
 }
 
@@ -114,15 +107,10 @@ impl Write for DeleteOrganizationReport {
     type Keep = String;
 
     async fn plan(self, _: &Call<'_>) -> Result<Plan<String>, ToolError> {
-        let id = self.report_id.to_string();
-        let confirmation = Confirmation::delete(format!("organization report (ID: {id})"), json!({ "report_id": id }));
-        let mutation = reports::delete_organization_report(&id);
-        Ok(Plan::new(id).then(mutation).confirm(confirmation))
+        Ok(deletion("organization report", &self.report_id, reports::delete_organization_report))
     }
 
     async fn act(plan: &Plan<String>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
-        let explain = Explain::doing("delete organization report").about("organization_report", &plan.keep);
-        let data = send(plan, act).await.map_err(|e| not_done(act, explain, e))?;
-        Ok(Outcome::new(data).message("Report deleted."))
+        deleted(plan, act, "delete organization report", "organization_report").await
     }
 }

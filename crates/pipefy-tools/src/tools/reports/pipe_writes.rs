@@ -1,14 +1,11 @@
 use pipefy::reports;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
-use super::filter;
-use crate::tools::shared::{given, not_done, required_text, send};
-use crate::{
-    Act, Call, CheckedId, Confirmation, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError,
-    Write,
-};
+use super::{deleted, deletion, filter, written};
+use crate::tools::shared::{given, required_text};
+use crate::{Act, Call, CheckedId, Domain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Write};
 
 const PERSONAS: &[Persona] = &[Persona::Manager];
 
@@ -48,9 +45,7 @@ impl Write for CreatePipeReport {
     }
 
     async fn act(plan: &Plan<String>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
-        let explain = Explain::doing("create report").about("pipe", &plan.keep);
-        let data = send(plan, act).await.map_err(|e| explain.map(act, e))?;
-        Ok(Outcome::new(data).message("Report created."))
+        written(plan, act, "create report", "pipe", "Report created.").await
     }
 }
 
@@ -95,9 +90,7 @@ impl Write for UpdatePipeReport {
     }
 
     async fn act(plan: &Plan<String>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
-        let explain = Explain::doing("update report").about("pipe_report", &plan.keep);
-        let data = send(plan, act).await.map_err(|e| explain.map(act, e))?;
-        Ok(Outcome::new(data).message("Report updated."))
+        written(plan, act, "update report", "pipe_report", "Report updated.").await
     }
 }
 
@@ -115,15 +108,10 @@ impl Write for DeletePipeReport {
     type Keep = String;
 
     async fn plan(self, _: &Call<'_>) -> Result<Plan<String>, ToolError> {
-        let id = self.report_id.to_string();
-        let confirmation = Confirmation::delete(format!("pipe report (ID: {id})"), json!({ "report_id": id }));
-        let mutation = reports::delete_pipe_report(&id);
-        Ok(Plan::new(id).then(mutation).confirm(confirmation))
+        Ok(deletion("pipe report", &self.report_id, reports::delete_pipe_report))
     }
 
     async fn act(plan: &Plan<String>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
-        let explain = Explain::doing("delete pipe report").about("pipe_report", &plan.keep);
-        let data = send(plan, act).await.map_err(|e| not_done(act, explain, e))?;
-        Ok(Outcome::new(data).message("Report deleted."))
+        deleted(plan, act, "delete pipe report", "pipe_report").await
     }
 }

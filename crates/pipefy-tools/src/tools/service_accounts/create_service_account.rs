@@ -90,9 +90,10 @@ impl Write for CreateServiceAccount {
         let value = data.value();
         let mut payload = value.get("createServiceAccount").cloned().unwrap_or_default();
         if payload.get("success").and_then(Value::as_bool) != Some(true) {
-            return Err(ToolError::api(
-                "Creating the service account did not succeed. Look for it in the organization settings before repeating.",
-            ));
+            let failure = ToolError::api(
+                "Creating the service account did not succeed; read it back in the organization settings before repeating.",
+            );
+            return Err(if payload.is_null() { failure.detail("may_have_been_applied", true) } else { failure });
         }
         if text_of(dig(&payload, "serviceAccount.client.secret")).is_none_or(|secret| secret.trim().is_empty()) {
             return Err(without_secret(text_of(dig(&payload, "serviceAccount.uuid"))));

@@ -3,7 +3,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-use super::{events, receiver, without_our_credential};
+use super::{events, masked, receiver, without_our_credential};
+use crate::outcome::dig_mut;
 use crate::tools::shared::{required_text, send};
 use crate::{
     Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Write,
@@ -87,6 +88,10 @@ impl Write for UpdateWebhook {
         } else {
             "Webhook updated."
         };
-        Ok(Outcome::new(data).message(message))
+        let mut value = data.value();
+        if let Some(headers) = dig_mut(&mut value, "updateWebhook.webhook.headers") {
+            *headers = masked(headers.take());
+        }
+        Ok(Outcome::new(value).message(message))
     }
 }
