@@ -280,6 +280,15 @@ fn the_page_of_the_discovery_tools_is_current() {
     assert!(written == page, "meta.md is out of date: UPDATE_DOCS=1 cargo test -p pipefy-mcp --test matrix discovery");
 }
 
+/// Every client pays for the whole list in every conversation.
+#[test]
+fn the_list_of_tools_stays_small() {
+    let exposure = pipefy_mcp::catalogue::Exposure::new(&Default::default(), false, false);
+    let size = serde_json::to_vec(&json!({ "tools": &exposure.listed()[..] })).unwrap().len();
+    println!("{size} bytes");
+    assert!(size <= 130_000, "the list of tools has {size} bytes, 130,000 are the limit");
+}
+
 /// Keys and types of a result, three levels deep.
 fn outline(value: &Value, depth: usize) -> Value {
     match value {
@@ -624,4 +633,20 @@ async fn every_tool_runs_on_the_sandbox() {
     let wrong: Vec<String> = proofs.into_values().filter_map(Problems::verdict).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(not_served.len() <= exceptions().not_served_at_most, "{} tools are not served any more", not_served.len());
+}
+
+/// What was read and written back unchanged reads the same again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_written_back_unchanged_stays() {
+    let filter = std::env::var("MATRIX").unwrap_or_default();
+    let files = sandbox::files(folder());
+    let world = sandbox::World::fresh(&files).await;
+    let (names, _) = world.names(&CATALOGUE).await;
+    let mut problems = Problems::of("round trip");
+    for trip in sandbox::round_trips().iter().filter(|trip| trip.write.contains(&filter)) {
+        if let Some(difference) = sandbox::round_trip(trip, &CATALOGUE, &files, &names).await {
+            problems.add(&trip.write, difference);
+        }
+    }
+    problems.finish();
 }

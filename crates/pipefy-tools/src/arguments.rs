@@ -132,9 +132,11 @@ fn unmark(schema: &mut Value) {
     }
 }
 
-/// The schemas of the options that operations share. They are explained once, in the server's instructions.
+/// The schemas of the options that operations share. They are explained once, in the server's instructions. Those that are
+/// not in the contract are written as shortly as can be: each byte counts for every tool in every conversation.
 struct Shared {
     flag: Value,
+    own_flag: Value,
     text: Value,
     list: Value,
     number: Value,
@@ -143,23 +145,24 @@ struct Shared {
 static SHARED: LazyLock<Shared> = LazyLock::new(|| Shared {
     flag: json!({ "type": "boolean", "default": false }),
     text: json!({ "type": ["string", "null"], "default": null }),
-    list: json!({ "type": ["array", "null"], "items": { "type": "string" }, "default": null }),
-    number: json!({ "type": ["integer", "null"], "default": null }),
+    own_flag: json!({ "type": "boolean" }),
+    list: json!({ "type": "array", "items": { "type": "string" } }),
+    number: json!({ "type": "integer" }),
 });
 
 /// The options an operation shares with others.
 fn shared(op: &Op) -> impl Iterator<Item = (&'static str, &'static Value)> {
-    let Shared { flag, text, list, number } = &*SHARED;
+    let Shared { flag, own_flag, text, list, number } = &*SHARED;
     [
         (op.confirms, "confirm", flag),
         (op.confirms, "confirmation_token", text),
         (op.debug, "debug", flag),
         (op.selects.is_some(), "fields", list),
-        (op.paging.is_some(), "all", flag),
+        (op.paging.is_some(), "all", own_flag),
         (op.paging.is_some(), "max_items", number),
         (op.paging.is_some(), "max_seconds", number),
-        (op.class != Class::Read, "dry_run", flag),
-        (op.class != Class::Read, "verify", flag),
+        (op.class != Class::Read, "dry_run", own_flag),
+        (op.class != Class::Read, "verify", own_flag),
     ]
     .into_iter()
     .filter_map(|(takes, name, schema)| takes.then_some((name, schema)))
@@ -186,7 +189,8 @@ pub fn check(
     let mut options = Map::new();
     let mut rest = arguments;
     for (name, schema) in shared(op) {
-        if let Some(value) = rest.remove(name) {
+        // Of our own options, which have no default written, null is the same as not given.
+        if let Some(value) = rest.remove(name).filter(|value| !value.is_null() || schema.get("default").is_some()) {
             let mut path = vec![Value::from(name)];
             options.insert(name.to_owned(), coerce(value, schema, &mut path, &mut problems));
         }

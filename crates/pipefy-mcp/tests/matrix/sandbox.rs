@@ -234,21 +234,89 @@ fn unpacked(value: &Value) -> Value {
     }
 }
 
-/// The value of `take` in the first object, from the outside in, that has all of `find`.
-fn first(value: &Value, find: &Map<String, Value>, take: &str) -> Option<Value> {
+/// The first object, from the outside in, that has all of `find`; `*` is any value.
+fn object<'v>(value: &'v Value, find: &Map<String, Value>, has: &str) -> Option<&'v Map<String, Value>> {
     match value {
         Value::Object(map) => {
             let fits = find.iter().all(|(key, wanted)| match map.get(key) {
                 Some(Value::Null) | None => false,
                 Some(value) => *wanted == "*" || value == wanted,
             });
-            if fits && let Some(value) = map.get(take).filter(|value| value.is_string() || value.is_number()) {
-                return Some(value.as_str().map_or_else(|| value.to_string(), str::to_owned).into());
+            if fits && map.contains_key(has) {
+                return Some(map);
             }
-            map.values().find_map(|value| first(value, find, take))
+            map.values().find_map(|value| object(value, find, has))
         }
-        Value::Array(list) => list.iter().find_map(|value| first(value, find, take)),
+        Value::Array(list) => list.iter().find_map(|value| object(value, find, has)),
         _ => None,
+    }
+}
+
+/// A text or number under `take` in the first object that has it and all of `find`, as text.
+fn first(value: &Value, find: &Map<String, Value>, take: &str) -> Option<Value> {
+    match object(value, find, take)?.get(take)? {
+        Value::String(text) => Some(text.as_str().into()),
+        Value::Number(number) => Some(number.to_string().into()),
+        _ => None,
+    }
+}
+
+/// Something that is read, written back unchanged and read again. `$key` in `with` is that key of the first object in the
+/// reading that has all of `find`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RoundTrip {
+    read: String,
+    args: Map<String, Value>,
+    find: Map<String, Value>,
+    pub(crate) write: String,
+    with: Map<String, Value>,
+}
+
+/// The rows of `round_trips.jsonl`.
+pub(crate) fn round_trips() -> Vec<RoundTrip> {
+    parse("round_trips.jsonl")
+}
+
+/// Reads, writes back, reads: says what differs.
+pub(crate) async fn round_trip(trip: &RoundTrip, catalogue: &Catalogue, files: &Path, names: &Names) -> Option<String> {
+    let world = World::fresh(files).await;
+    let (read, write) = (catalogue.get(&trip.read).unwrap(), catalogue.get(&trip.write).unwrap());
+    let args = world.filled(&trip.args, names).unwrap();
+    let before = world.call(read, DEFAULT_TOKEN, args.clone()).await;
+    let find = world.filled(&trip.find, names).unwrap();
+    let has = trip.with.values().filter_map(Value::as_str).find_map(|text| text.strip_prefix('$')).unwrap_or("id");
+    let unpacked = unpacked(&before);
+    let Some(thing) = object(&unpacked, &find, has) else {
+        return Some(format!("not found in {before}"));
+    };
+    let mut with = Map::new();
+    for (name, value) in world.filled(&trip.with, names).unwrap() {
+        match value.as_str().and_then(|text| text.strip_prefix('$')) {
+            Some(key) => with.extend(thing.get(key).filter(|v| !v.is_null()).map(|value| (name, value.clone()))),
+            None => _ = with.insert(name, value),
+        }
+    }
+    let written = world.call(write, DEFAULT_TOKEN, with.clone()).await;
+    if written["success"] == false || written.get("error").is_some() {
+        return Some(format!("{} gives {written}", json!(with)));
+    }
+    let after = world.call(read, DEFAULT_TOKEN, args).await;
+    world.close().await;
+    (timeless(&before) != timeless(&after)).then(|| format!("was {}\n    is  {}", timeless(&before), timeless(&after)))
+}
+
+/// Without the times at which something was changed, which a write may move.
+fn timeless(value: &Value) -> Value {
+    match value {
+        Value::Object(map) => map
+            .iter()
+            .filter(|(key, _)| !key.to_lowercase().contains("updated"))
+            .map(|(key, value)| (key.clone(), timeless(value)))
+            .collect::<Map<_, _>>()
+            .into(),
+        Value::Array(list) => list.iter().map(timeless).collect(),
+        value => value.clone(),
     }
 }
 
