@@ -23,8 +23,6 @@ mod names;
 mod output;
 mod parse;
 mod prompt;
-#[cfg(test)]
-mod reference;
 mod run;
 mod sandbox;
 mod shapes;

@@ -78,7 +78,7 @@ async fn a_pipe_deletion_is_explained_by_its_code() {
         ("PERMISSION_DENIED", "No permission"),
         ("RECORD_NOT_DESTROYED", "try again or contact"),
         ("ODD_CODE", "Codes: ODD_CODE"),
-        ("", "was not deleted: no reason"),
+        ("", "did not succeed: no reason"),
     ] {
         let mock = Mock::new().on("pipe", pipe()).error("deletePipe", "no reason", code);
         let reply = mock.confirmed("delete_pipe", json!({"pipe_id": 1, "debug": true})).await;
