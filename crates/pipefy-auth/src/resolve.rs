@@ -46,6 +46,7 @@ impl fmt::Display for AuthSource {
 
 /// How calls will authenticate. That there is a way is decided: "no credential" is [`AuthError::NoCredentials`].
 #[derive(Clone, Debug)]
+#[allow(clippy::large_enum_variant, reason = "there is one in a process")]
 pub enum ResolvedAuth {
     /// A token that is sent as it is; no refresh.
     StaticToken(StaticTokenAuth),

@@ -23,6 +23,8 @@ mod names;
 mod output;
 mod parse;
 mod prompt;
+#[cfg(test)]
+mod reference;
 mod run;
 mod sandbox;
 mod shapes;

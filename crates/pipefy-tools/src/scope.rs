@@ -71,6 +71,7 @@ struct Named {
 }
 
 /// Why an id is refused.
+#[allow(clippy::large_enum_variant, reason = "it is on its way to an answer, one at a time")]
 enum No {
     /// It belongs to something outside.
     Foreign,
