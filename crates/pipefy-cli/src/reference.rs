@@ -133,8 +133,8 @@ fn tool_section(tool: &Tool, facts: Option<&Value>) -> String {
     if !op.remote {
         text.push_str("Not on a hosted server. ");
     }
-    let command = commands::of_tool(tool.name())
-        .map_or_else(|| format!("`pipefy tools call {}`", tool.name()), |command| command_link(command));
+    let command =
+        commands::of_tool(tool.name()).map_or_else(|| format!("`pipefy tools call {}`", tool.name()), command_link);
     let _ = writeln!(text, "Command: {command}.\n");
 
     let schema = tool.input_schema();

@@ -53,7 +53,8 @@ pub fn normalized_condition(condition: &Map<String, Value>) -> Map<String, Value
     condition
 }
 
-/// Actions as Pipefy takes them: the old spelling `hidden` is `hide`.
+/// Actions as Pipefy takes them, also those that were read: the old spelling `hidden` is `hide`, and the `phase` that an action
+/// is read with goes back as `phaseId` (field report A09).
 pub fn normalized_actions(actions: &[Value]) -> Vec<Value> {
     actions
         .iter()
@@ -63,6 +64,15 @@ pub fn normalized_actions(actions: &[Value]) -> Vec<Value> {
                 && kind.as_str().is_some_and(|k| k.trim().eq_ignore_ascii_case("hidden"))
             {
                 *kind = "hide".into();
+            }
+            if let Some(map) = action.as_object_mut()
+                && let Some(phase) = map.get("phase")
+                && (phase.is_object() || phase.is_null())
+                && let Some(phase) = map.remove("phase")
+                && !map.contains_key("phaseId")
+                && let Some(id) = phase.get("id").filter(|id| !id.is_null())
+            {
+                map.insert("phaseId".to_owned(), id.clone());
             }
             action
         })
@@ -108,5 +118,16 @@ mod tests {
         let given = [json!({"actionId": " Hidden "}), json!({"actionId": "show"}), json!(3), json!({"actionId": null})];
         let wanted = [json!({"actionId": "hide"}), json!({"actionId": "show"}), json!(3), json!({"actionId": null})];
         assert_eq!(normalized_actions(&given), wanted);
+        let read = [
+            json!({"actionId": "show", "phaseFieldId": "1", "phase": {"id": "7"}}),
+            json!({"phaseFieldId": "1", "phase": null}),
+            json!({"phaseId": "8", "phase": {"id": "7"}}),
+        ];
+        let wanted = [
+            json!({"actionId": "show", "phaseFieldId": "1", "phaseId": "7"}),
+            json!({"phaseFieldId": "1"}),
+            json!({"phaseId": "8"}),
+        ];
+        assert_eq!(normalized_actions(&read), wanted);
     }
 }
