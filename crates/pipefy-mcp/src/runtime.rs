@@ -161,7 +161,7 @@ impl McpRuntime {
     }
 
     /// Puts a server together around an identity of the embedder's own. Whom the HTTP edge lets in is the embedder's choice as
-    /// well, see [`crate::http::serve`].
+    /// well, see [`crate::http::bind`].
     ///
     /// # Errors
     /// The engine cannot be built, or the audit log cannot be opened.
