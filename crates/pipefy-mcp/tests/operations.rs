@@ -308,9 +308,11 @@ async fn neighbour() {
         .collect();
     tokio::time::sleep(Duration::from_millis(300)).await;
     let beside = rounds(&server, &ben).await;
-    crowd.iter().for_each(tokio::task::JoinHandle::abort);
     let slower = 100.0 * (beside.as_secs_f64() / alone.as_secs_f64() - 1.0);
     eprintln!("20 calls alone {alone:?}, beside a caller at its limit {beside:?}: {slower:+.1} %");
+    assert!(crowd.iter().all(|one| !one.is_finished()), "the crowd was there to the end");
+    crowd.iter().for_each(tokio::task::JoinHandle::abort);
+    assert!(slower < 100.0, "a caller at its limit makes another wait for it");
 }
 
 #[tokio::test]
