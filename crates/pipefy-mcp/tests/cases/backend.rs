@@ -152,9 +152,14 @@ pub(crate) fn answer_one(log: &mut Log, parts: &Parts, body: &Bytes) -> Response
     }
 }
 
+/// Texts go out as they are, `{"$base64": ..}` as those bytes, everything else as JSON.
 fn respond(status: u16, location: Option<&str>, body: &Value) -> Response {
     let (kind, bytes) = match body {
         Value::String(text) => ("text/plain", text.clone().into_bytes()),
+        Value::Object(map) if map.contains_key("$base64") => {
+            let text = body["$base64"].as_str().expect("base64");
+            ("application/octet-stream", base64::engine::general_purpose::STANDARD.decode(text).expect("base64"))
+        }
         _ => ("application/json", body.to_string().into_bytes()),
     };
     let mut response = Response::builder().status(status).header(CONTENT_TYPE, kind);

@@ -1,8 +1,8 @@
 //! One call that succeeds for every tool: the first such call of `contract/cases`, or a row of `samples.jsonl` where the
 //! contract has none.
 //!
-//! A row of `samples.jsonl` has `tool`, `args`, `answers` (`"endpoint kind rootField"` to the payload of that field), and
-//! optionally `like`: a case whose exchanges and files it shares.
+//! A row of `samples.jsonl` has `tool`, `args`, `answers` (`"endpoint kind rootField"` to the payload of that field, or
+//! `"files GET /path"` to a body), and optionally `like`: a case whose exchanges and files it shares.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -165,6 +165,9 @@ fn with_files(args: Map<String, Value>, folder: &Path) -> Map<String, Value> {
 
 fn exchange(place: &str, payload: &Value) -> Value {
     let [endpoint, kind, field] = place.split(' ').collect::<Vec<_>>()[..] else { panic!("no place: {place}") };
+    if endpoint == "files" {
+        return json!({"endpoint": endpoint, "kind": "http", "method": kind, "path": field, "status": 200, "response": payload});
+    }
     json!({"endpoint": endpoint, "kind": kind, "root_fields": [field], "arguments": [{}], "status": 200,
            "response": {"data": {field: payload}}})
 }

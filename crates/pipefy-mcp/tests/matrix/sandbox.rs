@@ -33,6 +33,9 @@ pub(crate) struct Name {
     args: Map<String, Value>,
     find: Map<String, Value>,
     take: String,
+    /// Asked for again until it is found: something that takes the sandbox a moment.
+    #[serde(default)]
+    wait: bool,
 }
 
 #[derive(Deserialize)]
@@ -66,7 +69,7 @@ pub(crate) fn files(folder: &Path) -> PathBuf {
     let folder = folder.join("sandbox");
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(folder.join("doc.pdf"), b"%PDF-1.4\nhello\n").unwrap();
-    let provider = json!({"provider": "open-ai", "model": "gpt-4o", "apiKey": "k"});
+    let provider = json!({"provider": "openai", "model": "gpt-4o", "apiKey": "k"});
     std::fs::write(folder.join("provider.json"), provider.to_string()).unwrap();
     folder
 }
@@ -151,11 +154,16 @@ impl World {
             };
             let tool = catalogue.get(&name.tool).unwrap_or_else(|| panic!("no tool {}", name.tool));
             let call = format!("{} {}", name.tool, json!(args));
-            let reply = match known.get(&call).filter(|_| tool.op().class == Class::Read) {
-                Some(reply) => reply.clone(),
-                None => self.call(tool, DEFAULT_TOKEN, args).await,
-            };
             let find = self.filled(&name.find, names).unwrap_or_default();
+            let mut reply = match known.get(&call).filter(|_| tool.op().class == Class::Read) {
+                Some(reply) => reply.clone(),
+                None => self.call(tool, DEFAULT_TOKEN, args.clone()).await,
+            };
+            let patience = Instant::now() + CALL;
+            while name.wait && first(&unpacked(&reply), &find, &name.take).is_none() && Instant::now() < patience {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                reply = self.call(tool, DEFAULT_TOKEN, args.clone()).await;
+            }
             match first(&unpacked(&reply), &find, &name.take) {
                 Some(value) => _ = names.insert(name.name.clone(), value),
                 None => {
