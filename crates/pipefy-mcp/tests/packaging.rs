@@ -11,6 +11,28 @@ fn file(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging").join(name)
 }
 
+/// Every test that a page names as proof, as in `crate/tests/file.rs::name`, is there and is a test.
+#[test]
+fn every_proof_that_a_page_names_exists() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut seen = 0;
+    for page in ["threat-model.md", "reliability.md"] {
+        let Ok(page) = std::fs::read_to_string(root.join("docs").join(page)) else { continue };
+        for proof in page.split('`').filter(|word| word.contains(".rs::")) {
+            let (path, name) = proof.split_once("::").unwrap();
+            let code =
+                std::fs::read_to_string(root.join("crates").join(path)).unwrap_or_else(|_| panic!("no file {path}"));
+            let at = code.find(&format!("fn {name}(")).unwrap_or_else(|| panic!("no test {name} in {path}"));
+            let before = &code[at.saturating_sub(200)..at];
+            let is_test =
+                before.contains("#[test]") || before.contains("#[tokio::test") || code[..at].contains("proptest! {");
+            assert!(is_test, "{proof} is no test");
+            seen += 1;
+        }
+    }
+    assert!(seen > 40, "{seen} proofs found: the pages name them in another way");
+}
+
 fn text(name: &str) -> String {
     std::fs::read_to_string(file(name)).unwrap()
 }
