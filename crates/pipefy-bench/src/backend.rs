@@ -1,4 +1,4 @@
-//! The backend: one fixed card for every GraphQL request, after an optional delay.
+//! The backend: one fixed card for every GraphQL request, after an optional delay, with an optional long text in it.
 
 use std::time::Duration;
 
@@ -17,13 +17,21 @@ pub(crate) const TITLE: &str = "Contract renewal 2026-118";
 const CARD: &str = r#"{"data":{"card":{"id":"5","title":"Contract renewal 2026-118","uuid":"2b3179f3-91eb-5da2-9655-5071ec4a074e","current_phase":{"id":"326935463","name":"Legal review"},"pipe":{"id":"564768698","name":"Contracts"}}}}"#;
 
 /// Serves until killed; the address is the first line on standard output.
-pub(crate) async fn serve(delay_ms: u64) -> Result<(), Failure> {
+pub(crate) async fn serve(delay_ms: u64, answer_bytes: usize) -> Result<(), Failure> {
     let delay = Duration::from_millis(delay_ms);
+    let mut card = CARD.to_owned();
+    if answer_bytes > 0 {
+        // Comments in number, as a real large card has them: many values, not one.
+        let comment = r#"{"id":"71","text":"Asked the customer for the signed copy; they will send it on Monday."}"#;
+        let comments = vec![comment; answer_bytes.div_ceil(comment.len() + 1)].join(",");
+        card = card.replace(r#""current_phase""#, &format!(r#""comments":[{comments}],"current_phase""#));
+    }
+    let card = Bytes::from(card);
     let card = move |_body: Bytes| async move {
         if !delay.is_zero() {
             tokio::time::sleep(delay).await;
         }
-        ([(CONTENT_TYPE, "application/json")], CARD).into_response()
+        ([(CONTENT_TYPE, "application/json")], card).into_response()
     };
     listen(Router::new().route("/graphql", post(card))).await
 }

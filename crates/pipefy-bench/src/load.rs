@@ -27,6 +27,15 @@ pub(crate) enum Mode {
     Stateful,
 }
 
+/// What the calls of a round over held sessions are.
+#[derive(Clone, Copy)]
+pub(crate) enum Work {
+    /// `get_card`.
+    Card,
+    /// `tools/list`.
+    List,
+}
+
 /// What a round measured on the client's side.
 pub(crate) struct Round {
     pub(crate) elapsed: Duration,
@@ -34,6 +43,101 @@ pub(crate) struct Round {
     pub(crate) latencies: Vec<Duration>,
     /// Calls whose answer was not the card.
     pub(crate) wrong: usize,
+}
+
+impl Round {
+    /// The latency that a share of the calls stays below, in microseconds.
+    pub(crate) fn quantile_us(&self, share: f64) -> f64 {
+        let index = (self.latencies.len().saturating_sub(1) as f64 * share).round() as usize;
+        self.latencies.get(index).map_or(f64::NAN, |latency| latency.as_secs_f64() * 1e6)
+    }
+}
+
+/// Connections, each with its share of the sessions.
+pub(crate) struct Held(Vec<(Connection, Vec<Option<HeaderValue>>)>);
+
+/// Opens `count` sessions on as many connections, 32 at most.
+pub(crate) async fn held(address: &str, count: usize) -> Result<Held, Failure> {
+    let connections = count.clamp(1, 32);
+    let mut all = Vec::new();
+    for index in 0..connections {
+        let mut connection = Connection::open(address).await?;
+        let mut sessions = Vec::new();
+        for _ in (index..count).step_by(connections) {
+            connection.session = None;
+            connection.start_session().await?;
+            sessions.push(connection.session.clone());
+        }
+        all.push((connection, sessions));
+    }
+    Ok(Held(all))
+}
+
+impl Held {
+    /// 32 connections without a session.
+    pub(crate) async fn without_sessions(address: &str) -> Result<Self, Failure> {
+        let mut all = Vec::new();
+        for _ in 0..32 {
+            all.push((Connection::open(address).await?, vec![None]));
+        }
+        Ok(Self(all))
+    }
+
+    /// One request in flight on each connection, in its sessions one after the other.
+    pub(crate) async fn round(&mut self, work: Work, duration: Duration) -> Result<Round, Failure> {
+        let message = match work {
+            Work::Card => tool_call(1),
+            Work::List => json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}),
+        };
+        let message = Bytes::from(message.to_string());
+        let start = Instant::now();
+        let deadline = start + duration;
+        let workers: Vec<_> = std::mem::take(&mut self.0)
+            .into_iter()
+            .map(|(mut connection, sessions)| {
+                let message = message.clone();
+                tokio::spawn(async move {
+                    let (mut latencies, mut wrong) = (Vec::new(), 0);
+                    for session in sessions.iter().cycle() {
+                        if Instant::now() >= deadline {
+                            break;
+                        }
+                        connection.session.clone_from(session);
+                        let sent = Instant::now();
+                        let (status, body) = connection.post(message.clone()).await?;
+                        latencies.push(sent.elapsed());
+                        let right = match work {
+                            Work::Card => is_card(&body),
+                            Work::List => body.len() > 50_000,
+                        };
+                        wrong += usize::from(status != 200 || !right);
+                    }
+                    Ok::<_, Failure>((latencies, wrong, (connection, sessions)))
+                })
+            })
+            .collect();
+        let (mut latencies, mut wrong) = (Vec::new(), 0);
+        for worker in workers {
+            let (some, bad, back) = worker.await??;
+            latencies.extend(some);
+            wrong += bad;
+            self.0.push(back);
+        }
+        let elapsed = start.elapsed();
+        latencies.sort_unstable();
+        Ok(Round { elapsed, latencies, wrong })
+    }
+}
+
+/// Bytes of the answer to one message of a revision, without a session.
+pub(crate) async fn answer_size(address: &str, revision: &'static str, message: &Value) -> Result<usize, Failure> {
+    let mut connection = Connection::open(address).await?;
+    connection.revision = revision;
+    let (status, body) = connection.post(Bytes::from(message.to_string())).await?;
+    if status != 200 || !is_card(&body) {
+        return Err(format!("the large answer did not come through: {status}").into());
+    }
+    Ok(body.len())
 }
 
 /// Keeps `in_flight` calls going for `duration`.
@@ -138,6 +242,7 @@ struct Connection {
     host: HeaderValue,
     path: Uri,
     session: Option<HeaderValue>,
+    revision: &'static str,
 }
 
 impl Connection {
@@ -152,7 +257,7 @@ impl Connection {
             let _ = connection.await;
         });
         let path = uri.path_and_query().map_or("/", |path| path.as_str()).parse()?;
-        Ok(Self { sender, host: HeaderValue::from_str(&host)?, path, session: None })
+        Ok(Self { sender, host: HeaderValue::from_str(&host)?, path, session: None, revision: REVISION })
     }
 
     fn request(&self, method: Method, body: Bytes) -> Result<Request<Full<Bytes>>, Failure> {
@@ -162,7 +267,7 @@ impl Connection {
             .header(HOST, &self.host)
             .header(CONTENT_TYPE, "application/json")
             .header("accept", "application/json, text/event-stream")
-            .header("mcp-protocol-version", REVISION);
+            .header("mcp-protocol-version", self.revision);
         if let Some(session) = &self.session {
             request = request.header("mcp-session-id", session);
         }

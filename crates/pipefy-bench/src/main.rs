@@ -4,13 +4,15 @@
 //! pipefy-bench run --server target/release/pipefy-mcp-server [--reference PATH] [--pipefy PATH]
 //!                  [--in-flight 32] [--seconds 3] [--rounds 5] [--delay-ms 0] [--starts 10] [--sessions 1000]
 //!                  [--no-stdio] [--json bench.json]
+//! pipefy-bench scale --server target/release/pipefy-mcp-server [--counts 1,10,100,1000,10000] [--seconds 2] [--answer-mib 16]
 //! pipefy-bench catalogue [--tools contract/tools.json]
 //! ```
 //!
 //! `run` starts a backend that answers every GraphQL request with one fixed card, the *floor* (a bare axum and reqwest
 //! proxy, the least a server of this kind can cost) and the servers, each in a process of its own, and puts the same load on
 //! each in short alternating rounds. Figures are medians over the rounds, with their lowest and highest. CPU is what the
-//! server's process used (user and system); the client's and the backend's are not counted.
+//! server's process used (user and system); the client's and the backend's are not counted. `scale` holds more and more sessions,
+//! lists all tools, and lets one large answer pass.
 
 mod backend;
 mod catalogue;
@@ -19,6 +21,7 @@ mod load;
 mod process;
 mod report;
 mod run;
+mod scale;
 mod stdio;
 
 use std::collections::BTreeMap;
@@ -32,6 +35,7 @@ type Failure = Box<dyn Error + Send + Sync>;
 const USAGE: &str =
     "usage: pipefy-bench run --server PATH [--reference PATH] [--pipefy PATH] [--in-flight N] [--seconds S] \
 [--rounds N] [--delay-ms MS] [--starts N] [--sessions N] [--no-stdio] [--json FILE]
+       pipefy-bench scale --server PATH [--counts N,N] [--seconds S] [--answer-mib N]
        pipefy-bench catalogue [--tools FILE]";
 
 fn main() -> ExitCode {
@@ -39,9 +43,10 @@ fn main() -> ExitCode {
     let command = words.next().unwrap_or_default();
     let outcome = Options::read(words).and_then(|options| match command.as_str() {
         "run" => block_on(run::run(&options)),
+        "scale" => block_on(scale::print(&options)),
         "catalogue" => catalogue::print(&options),
         // The two below are processes of a run.
-        "backend" => block_on(backend::serve(options.number("delay-ms", 0)?)),
+        "backend" => block_on(backend::serve(options.number("delay-ms", 0)?, options.number("answer-bytes", 0)?)),
         "floor" => block_on(floor::serve(options.need("backend")?.to_owned())),
         _ => Err(USAGE.into()),
     });

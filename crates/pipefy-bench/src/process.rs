@@ -36,8 +36,17 @@ impl Process {
 
     /// Resident memory in KiB.
     pub(crate) fn resident(&self) -> Result<u64, Failure> {
+        self.memory("VmRSS:")
+    }
+
+    /// Most resident memory so far, in KiB.
+    pub(crate) fn peak(&self) -> Result<u64, Failure> {
+        self.memory("VmHWM:")
+    }
+
+    fn memory(&self, name: &str) -> Result<u64, Failure> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).ok_or("no VmRSS in /proc status")?;
+        let line = status.lines().find_map(|line| line.strip_prefix(name)).ok_or("no such line in /proc status")?;
         Ok(line.trim().trim_end_matches(" kB").parse()?)
     }
 }
