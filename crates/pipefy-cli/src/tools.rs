@@ -27,21 +27,37 @@ pub(crate) fn list<'a>(_: &'a Start, args: Map<String, Value>) -> BoxFuture<'a, 
                 })
             })
             .collect();
-        let short = |tool: &&Tool| json!({ "tool": tool.name(), "class": class(tool), "command": command(tool), "description": first_sentence(tool) });
-        let full = |tool: &&Tool| {
-            json!({
-                "name": tool.name(),
-                "domain": tool.op().domain.name(),
-                "class": class(tool),
-                "command": command(tool),
-                "description": tool.description(),
-            })
-        };
-        Ok(Shown {
-            body: Body::Either(tools.iter().map(short).collect(), tools.iter().map(full).collect()),
-            ..Shown::default()
-        })
+        Ok(shown(&tools))
     })
+}
+
+/// `tools search`
+pub(crate) fn search<'a>(_: &'a Start, args: Map<String, Value>) -> BoxFuture<'a, Result<Shown, Failure>> {
+    Box::pin(async move {
+        let query = args.get("query").and_then(Value::as_str).unwrap_or_default();
+        let limit = args.get("limit").and_then(Value::as_u64).and_then(|limit| usize::try_from(limit).ok());
+        let all: Vec<&Tool> = commands::catalogue().tools().iter().collect();
+        let mut found = commands::catalogue().search(&all, query);
+        found.truncate(limit.unwrap_or(all.len()));
+        Ok(shown(&found))
+    })
+}
+
+fn shown(tools: &[&Tool]) -> Shown {
+    let short = |tool: &&Tool| json!({ "tool": tool.name(), "class": class(tool), "command": command(tool), "description": first_sentence(tool) });
+    let full = |tool: &&Tool| {
+        json!({
+            "name": tool.name(),
+            "domain": tool.op().domain.name(),
+            "class": class(tool),
+            "command": command(tool),
+            "description": tool.description(),
+        })
+    };
+    Shown {
+        body: Body::Either(tools.iter().map(short).collect(), tools.iter().map(full).collect()),
+        ..Shown::default()
+    }
 }
 
 /// `tools describe`

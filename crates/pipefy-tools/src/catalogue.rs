@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::arguments;
 use crate::call::Call;
 use crate::capability::Row;
+use crate::discovery;
 use crate::error::ToolError;
 use crate::op::Op;
 use crate::outcome::Outcome;
@@ -84,6 +85,7 @@ impl Tool {
 pub struct Catalogue {
     tools: Vec<Tool>,
     by_name: HashMap<&'static str, usize>,
+    index: OnceLock<discovery::Index>,
 }
 
 impl Catalogue {
@@ -93,7 +95,7 @@ impl Catalogue {
         let mut tools: Vec<Tool> = crate::tools::DOMAINS.iter().flat_map(|rows| rows.iter()).map(Tool::new).collect();
         tools.sort_by_key(|tool| place.get(tool.name()).copied().unwrap_or(usize::MAX));
         let by_name = tools.iter().enumerate().map(|(index, tool)| (tool.name(), index)).collect();
-        Self { tools, by_name }
+        Self { tools, by_name, index: OnceLock::new() }
     }
 
     /// All tools.
@@ -104,6 +106,12 @@ impl Catalogue {
     /// One tool by name.
     pub fn get(&self, name: &str) -> Option<&Tool> {
         self.by_name.get(name).and_then(|index| self.tools.get(*index))
+    }
+
+    /// The tools of `among` that have to do with `query`, best first. `query` is words of tool names, or what somebody wants
+    /// done, in English, Portuguese or Spanish. Empty when nothing of it is known. See `discovery`.
+    pub fn search<'t>(&'t self, among: &[&'t Tool], query: &str) -> Vec<&'t Tool> {
+        discovery::search(self.index.get_or_init(|| discovery::Index::new(&self.tools)), &self.tools, among, query)
     }
 }
 

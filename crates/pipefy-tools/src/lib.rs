@@ -11,6 +11,7 @@ mod call;
 mod capability;
 mod catalogue;
 mod confirm;
+mod discovery;
 mod error;
 mod fuzzy;
 mod gate;

@@ -265,8 +265,6 @@ pub struct Op {
     pub paging: Option<Paging>,
     /// What `fields` narrows, when it can.
     pub selects: Option<Selects>,
-    /// Words that help to find it and are not in its name or description.
-    pub keywords: &'static [&'static str],
 }
 
 impl Op {
@@ -288,7 +286,6 @@ impl Op {
             output_schema: true,
             paging: None,
             selects: None,
-            keywords: &[],
         }
     }
 
@@ -388,13 +385,6 @@ impl Op {
     #[must_use]
     pub const fn selects(mut self, document: &'static QueryDocument, item: &'static str) -> Self {
         self.selects = Some(Selects { document, item });
-        self
-    }
-
-    /// Further words to find it by.
-    #[must_use]
-    pub const fn keywords(mut self, keywords: &'static [&'static str]) -> Self {
-        self.keywords = keywords;
         self
     }
 }

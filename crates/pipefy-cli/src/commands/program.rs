@@ -20,6 +20,15 @@ pub(super) static COMMANDS: &[Command] = &[
         text("--match", "match", "Only names and descriptions that contain this"),
     ]),
     Command::local(
+        "tools search",
+        "Find capabilities by what you want done (English, Portuguese or Spanish), best first",
+        tools::search,
+    )
+    .takes(&[
+        word("query", "What you want done, e.g. \"move the card to approved\""),
+        int("--limit", "limit", "At most so many").range(1, 500).or(Preset::Int(10)),
+    ]),
+    Command::local(
         "tools describe",
         "Show a capability: what it does and the JSON schema of its arguments",
         tools::describe,

@@ -70,6 +70,16 @@ fn broken_settings_stop_commands_but_neither_help_nor_usage() {
 }
 
 #[test]
+fn a_tool_is_found_by_what_is_wanted() {
+    let rig = Rig::bare();
+    let run = rig.run(&["tools", "search", "quem tem acesso a este pipe?", "--limit", "3", "--json"]);
+    assert_eq!(run.code, Some(0), "{run}");
+    let found: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(found.as_array().unwrap().len(), 3, "{run}");
+    assert_eq!(found[0]["name"], "get_pipe_members", "{run}");
+}
+
+#[test]
 fn a_closed_pipe_ends_quietly() {
     let rig = Rig::bare();
     let mut command = rig.command(&["tools", "list", "--json"]);

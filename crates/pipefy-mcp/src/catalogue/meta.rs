@@ -34,7 +34,9 @@ static EXECUTE_TOOL: Op = op("execute_tool");
 pub(super) fn description(meta: MetaTool) -> &'static str {
     match meta {
         MetaTool::GetToolCategories => "Lists the domains of the catalogue with the names of their tools.",
-        MetaTool::SearchTools => "Finds tools by words in their names and descriptions, best first, at most 25.",
+        MetaTool::SearchTools => {
+            "Finds tools by words of their names or by what you want done (English, Portuguese, Spanish), best first, at most 25."
+        }
         MetaTool::DescribeTool => "Gives one tool's full description and the schema of its arguments.",
         MetaTool::ExecuteTool => {
             "Runs a tool of the catalogue; the result is that tool's own. See describe_tool for its arguments."
@@ -112,17 +114,13 @@ pub(crate) fn categories(exposure: &Exposure) -> Outcome {
     Outcome::new(json!({ "categories": categories }))
 }
 
-/// The tools that match any word of `keyword`: a word in the name counts three, in the description or keywords one.
+/// The tools that have to do with `keyword`, best first.
 pub(crate) fn search(exposure: &Exposure, keyword: &str) -> Outcome {
-    let words: Vec<String> = keyword.to_lowercase().split_whitespace().map(str::to_owned).collect();
-    let mut found: Vec<(usize, &Tool)> =
-        exposure.hidden().iter().map(|tool| (score(tool, &words), *tool)).filter(|(score, _)| *score > 0).collect();
-    // The catalogue is sorted by name and the sort is stable, so equals stay in name order.
-    found.sort_by_key(|(score, _)| std::cmp::Reverse(*score));
-    found.truncate(FOUND_AT_MOST);
-    let tools: Vec<Value> = found
+    let tools: Vec<Value> = super::catalogue()
+        .search(exposure.hidden(), keyword)
         .into_iter()
-        .map(|(_, tool)| {
+        .take(FOUND_AT_MOST)
+        .map(|tool| {
             json!({
                 "name": tool.name(),
                 "summary": tool.description().lines().next().unwrap_or_default(),
@@ -131,14 +129,6 @@ pub(crate) fn search(exposure: &Exposure, keyword: &str) -> Outcome {
         })
         .collect();
     Outcome::new(json!({ "count": tools.len(), "tools": tools }))
-}
-
-fn score(tool: &Tool, words: &[String]) -> usize {
-    let description = tool.description().to_lowercase();
-    let in_text = |word: &str| {
-        description.contains(word) || tool.op().keywords.iter().any(|keyword| keyword.to_lowercase().contains(word))
-    };
-    words.iter().map(|word| 3 * usize::from(tool.name().contains(word.as_str())) + usize::from(in_text(word))).sum()
 }
 
 /// One tool in full.

@@ -47,8 +47,7 @@ impl Write for CreateCard {
         .personas(&[Persona::Manager, Persona::Operator, Persona::Requester])
         .no_output_schema()
         .asks()
-        .touches(&[IdArg::new("pipe_id", IdKind::Pipe), IdArg::new("phase_id", IdKind::Phase)])
-        .keywords(&["open", "request", "ticket"]);
+        .touches(&[IdArg::new("pipe_id", IdKind::Pipe), IdArg::new("phase_id", IdKind::Phase)]);
     type Keep = NewCard;
 
     async fn plan(self, call: &Call<'_>) -> Result<Plan<NewCard>, ToolError> {

@@ -29,8 +29,7 @@ impl Read for FindCards {
         .no_output_schema()
         .touches(&[IdArg::new("pipe_id", IdKind::Pipe), IdArg::within("field_id", IdKind::PhaseField)])
         .paging("findCards.edges", "findCards.pageInfo", 50)
-        .selects(&documents::cards::FIND_CARDS, "findCards.edges.node")
-        .keywords(&["search", "filter"]);
+        .selects(&documents::cards::FIND_CARDS, "findCards.edges.node");
 
     async fn read(self, call: &Call<'_>) -> Result<Outcome, ToolError> {
         let after = self.after.as_deref().filter(|after| !after.is_empty());

@@ -42,8 +42,7 @@ impl Read for GetRecords {
         .no_output_schema()
         .touches(&[IdArg::new("pipe_id", IdKind::Pipe), IdArg::new("phase_id", IdKind::Phase)])
         .paging("records.edges", "records.pageInfo", 50)
-        .selects(&documents::cards::GET_RECORDS, "records.edges.node")
-        .keywords(&["search", "filter", "count", "sort"]);
+        .selects(&documents::cards::GET_RECORDS, "records.edges.node");
 
     async fn read(self, call: &Call<'_>) -> Result<Outcome, ToolError> {
         let first = page_size("first", self.first, 50)?;

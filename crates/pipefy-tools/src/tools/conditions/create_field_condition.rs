@@ -31,8 +31,7 @@ impl Write for CreateFieldCondition {
     const OP: Op = Op::write("create_field_condition", Domain::Workflow, Shape::Flat)
         .personas(&[Persona::Builder])
         .debug()
-        .touches(&[IdArg::new("phase_id", IdKind::Phase)])
-        .keywords(&["rule", "conditional"]);
+        .touches(&[IdArg::new("phase_id", IdKind::Phase)]);
     type Keep = String;
 
     async fn plan(self, call: &Call<'_>) -> Result<Plan<String>, ToolError> {

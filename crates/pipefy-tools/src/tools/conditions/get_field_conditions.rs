@@ -17,8 +17,7 @@ impl Read for GetFieldConditions {
         .personas(&[Persona::Auditor, Persona::Builder, Persona::Manager, Persona::Operator])
         .debug()
         .touches(&[IdArg::new("phase_id", IdKind::Phase)])
-        .selects(&documents::phases::GET_PHASE_CONDITIONS, "phase.fieldConditions")
-        .keywords(&["rules", "conditional"]);
+        .selects(&documents::phases::GET_PHASE_CONDITIONS, "phase.fieldConditions");
 
     async fn read(self, call: &Call<'_>) -> Result<Outcome, ToolError> {
         let explain = Explain::doing("load field conditions").about("phase", &self.phase_id);

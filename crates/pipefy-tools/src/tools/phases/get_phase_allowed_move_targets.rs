@@ -16,8 +16,7 @@ impl Read for GetPhaseAllowedMoveTargets {
     const OP: Op = Op::read("get_phase_allowed_move_targets", Domain::Workflow, Shape::Envelope)
         .personas(&[Persona::Auditor, Persona::Builder, Persona::Manager, Persona::Operator])
         .debug()
-        .touches(&[IdArg::new("phase_id", IdKind::Phase)])
-        .keywords(&["transitions", "connections"]);
+        .touches(&[IdArg::new("phase_id", IdKind::Phase)]);
 
     async fn read(self, call: &Call<'_>) -> Result<Outcome, ToolError> {
         let explain = Explain::doing("load the move targets").about("phase", &self.phase_id);

@@ -26,8 +26,7 @@ impl Write for ClonePipe {
         .personas(&[Persona::Builder])
         .debug()
         .touches(&[IdArg::new("pipe_template_id", IdKind::Pipe), IdArg::new("organization_id", IdKind::Organization)])
-        .reaches(Reach::Organization)
-        .keywords(&["copy", "duplicate"]);
+        .reaches(Reach::Organization);
     type Keep = String;
 
     async fn plan(self, _: &Call<'_>) -> Result<Plan<String>, ToolError> {

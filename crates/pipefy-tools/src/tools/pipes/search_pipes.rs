@@ -26,8 +26,7 @@ impl Read for SearchPipes {
     const OP: Op = Op::read("search_pipes", Domain::Workflow, Shape::Raw)
         .personas(&[Persona::Auditor, Persona::Builder, Persona::Manager, Persona::Operator])
         .no_output_schema()
-        .reaches(Reach::Listing(&[("organizations.pipes", IdKind::Pipe), ("organizations", IdKind::Organization)]))
-        .keywords(&["list", "find"]);
+        .reaches(Reach::Listing(&[("organizations.pipes", IdKind::Pipe), ("organizations", IdKind::Organization)]));
 
     async fn read(self, call: &Call<'_>) -> Result<Outcome, ToolError> {
         let name = non_blank(self.pipe_name.as_deref());

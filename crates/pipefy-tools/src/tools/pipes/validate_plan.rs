@@ -123,8 +123,7 @@ impl Read for ValidatePlan {
     const OP: Op = Op::read("validate_plan", Domain::Workflow, Shape::Envelope)
         .personas(&[Persona::Builder])
         .debug()
-        .touches(&[IdArg::new("pipe_id", IdKind::Pipe)])
-        .keywords(&["check", "design", "lint", "preflight", "blueprint"]);
+        .touches(&[IdArg::new("pipe_id", IdKind::Pipe)]);
 
     async fn read(self, call: &Call<'_>) -> Result<Outcome, ToolError> {
         let pipe = match &self.pipe_id {

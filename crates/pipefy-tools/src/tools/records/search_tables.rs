@@ -24,8 +24,7 @@ fn hundred() -> i64 {
 impl Read for SearchTables {
     const OP: Op = Op::read("search_tables", Domain::Database, Shape::EnvelopeOrRaw)
         .personas(&[Persona::Auditor, Persona::Manager, Persona::Operator])
-        .reaches(Reach::Listing(&[("organizations.tables", IdKind::Table), ("organizations", IdKind::Organization)]))
-        .keywords(&["database", "list", "find"]);
+        .reaches(Reach::Listing(&[("organizations.tables", IdKind::Table), ("organizations", IdKind::Organization)]));
 
     async fn read(self, call: &Call<'_>) -> Result<Outcome, ToolError> {
         page_size("first", Some(self.first), 500)?;
