@@ -16,9 +16,12 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::catalogue::{BadNarrowing, Exposure};
+use crate::completion;
 use crate::dispatch::{CallReply, Invocation, dispatch};
 use crate::elicit::PeerAsk;
 use crate::instructions::INSTRUCTIONS;
+use crate::prompts;
+use crate::resources;
 use crate::runtime::McpRuntime;
 
 /// How long a client may keep the list of tools; it never changes while the server runs.
@@ -29,7 +32,8 @@ const REPORTS: usize = 32;
 const LAST_REPORTS: Duration = Duration::from_millis(250);
 
 /// Methods that exist. One of them with parameters of a wrong shape arrives as a custom request.
-const METHODS: [&str; 11] = [
+const METHODS: [&str; 12] = [
+    "completion/complete",
     "initialize",
     "logging/setLevel",
     "ping",
@@ -67,6 +71,36 @@ impl Handler {
     fn request(context: &RequestContext<RoleServer>) -> Option<&Parts> {
         context.extensions.get()
     }
+
+    /// What the request of this message sees.
+    fn exposure(&self, context: &RequestContext<RoleServer>) -> Result<Arc<Exposure>, ErrorData> {
+        self.runtime.exposure(Self::request(context)).map_err(bad_header)
+    }
+}
+
+/// A call that asks nobody and reports to nobody, for the request of this message; the tool is still to be named.
+fn plain_call<'a>(context: &'a RequestContext<RoleServer>, id: &'a str) -> Invocation<'a> {
+    Invocation {
+        id,
+        name: "",
+        arguments: JsonObject::new(),
+        request: Handler::request(context),
+        ask: None,
+        progress: None,
+        cancel: context.ct.clone(),
+    }
+}
+
+/// A list that stays the same while the server runs, as the revision of this message has it.
+macro_rules! fixed_list {
+    ($list:expr, $context:expr) => {{
+        let mut list = $list;
+        if is_enveloped(&$context) {
+            list = list.with_ttl_ms(LIST_TTL_MS).with_cache_scope(CacheScope::Private);
+        }
+        list.meta = stamp(&$context);
+        list
+    }};
 }
 
 /// This server, as it introduces itself.
@@ -76,6 +110,7 @@ fn implementation() -> Implementation {
 
 fn capabilities() -> ServerCapabilities {
     let mut capabilities = ServerCapabilities::default();
+    capabilities.completions = Some(JsonObject::new());
     capabilities.experimental = Some(Default::default());
     capabilities.prompts.get_or_insert_default().list_changed = Some(false);
     let resources = capabilities.resources.get_or_insert_default();
@@ -161,14 +196,10 @@ impl ServerHandler for Handler {
         _request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> impl Future<Output = Result<ListToolsResult, ErrorData>> + Send + '_ {
-        ready(self.runtime.exposure(Self::request(&context)).map_err(bad_header).map(|exposure| {
-            let mut result = list(&exposure, since(&context, &ProtocolVersion::V_2025_06_18));
-            if is_enveloped(&context) {
-                result = result.with_ttl_ms(LIST_TTL_MS).with_cache_scope(CacheScope::Private);
-            }
-            result.meta = stamp(&context);
-            result
-        }))
+        ready(
+            self.exposure(&context)
+                .map(|exposure| fixed_list!(list(&exposure, since(&context, &ProtocolVersion::V_2025_06_18)), context)),
+        )
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
@@ -223,16 +254,23 @@ impl ServerHandler for Handler {
         _request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> impl Future<Output = Result<ListPromptsResult, ErrorData>> + Send + '_ {
-        ready(Ok(ListPromptsResult { meta: stamp(&context), ..Default::default() }))
+        ready(
+            self.exposure(&context)
+                .map(|exposure| fixed_list!(ListPromptsResult::with_all_items(prompts::list(&exposure)), context)),
+        )
     }
 
     fn get_prompt(
         &self,
         request: GetPromptRequestParams,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> impl Future<Output = Result<GetPromptResponse, ErrorData>> + Send + '_ {
-        let _ = request;
-        ready(Err(ErrorData::invalid_params("Unknown prompt: this server has none", None)))
+        let got =
+            self.exposure(&context).and_then(|exposure| prompts::get(&exposure, &request.name, request.arguments));
+        ready(got.map(|mut result| {
+            result.meta = stamp(&context);
+            result.into()
+        }))
     }
 
     fn list_resources(
@@ -240,7 +278,7 @@ impl ServerHandler for Handler {
         _request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> impl Future<Output = Result<ListResourcesResult, ErrorData>> + Send + '_ {
-        ready(Ok(ListResourcesResult { meta: stamp(&context), ..Default::default() }))
+        ready(Ok(fixed_list!(ListResourcesResult::with_all_items(resources::list()), context)))
     }
 
     fn list_resource_templates(
@@ -248,15 +286,26 @@ impl ServerHandler for Handler {
         _request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> impl Future<Output = Result<ListResourceTemplatesResult, ErrorData>> + Send + '_ {
-        ready(Ok(ListResourceTemplatesResult { meta: stamp(&context), ..Default::default() }))
+        ready(self.exposure(&context).map(|exposure| {
+            fixed_list!(ListResourceTemplatesResult::with_all_items(resources::templates(&exposure)), context)
+        }))
     }
 
-    fn read_resource(
+    async fn read_resource(
         &self,
         request: ReadResourceRequestParams,
-        _context: RequestContext<RoleServer>,
-    ) -> impl Future<Output = Result<ReadResourceResponse, ErrorData>> + Send + '_ {
-        ready(Err(ErrorData::invalid_params("Unknown resource", Some(json!({ "uri": request.uri })))))
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let exposure = self.exposure(&context)?;
+        let id = context.id.to_string();
+        let read = resources::read(&self.runtime, &exposure, &request.uri, plain_call(&context, &id)).await?;
+        let mut result = ReadResourceResult::new(vec![read.contents]);
+        if is_enveloped(&context) {
+            let fresh_for = if read.fixed { LIST_TTL_MS } else { 0 };
+            result = result.with_ttl_ms(fresh_for).with_cache_scope(CacheScope::Private);
+        }
+        result.meta = stamp(&context);
+        Ok(result.into())
     }
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
@@ -283,13 +332,17 @@ impl ServerHandler for Handler {
         ready(if is_enveloped(&context) { Err(no_such_method("logging/setLevel")) } else { Ok(()) })
     }
 
-    fn complete(
+    async fn complete(
         &self,
         request: CompleteRequestParams,
-        _context: RequestContext<RoleServer>,
-    ) -> impl Future<Output = Result<CompleteResult, ErrorData>> + Send + '_ {
-        let _ = request;
-        ready(Err(no_such_method("completion/complete")))
+        context: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        let exposure = self.exposure(&context)?;
+        let id = context.id.to_string();
+        let info = completion::complete(&self.runtime, &exposure, &request, plain_call(&context, &id)).await?;
+        let mut result = CompleteResult::new(info);
+        result.meta = stamp(&context);
+        Ok(result)
     }
 
     #[allow(deprecated, reason = "answered as a method that is not there")]
@@ -408,6 +461,7 @@ mod tests {
         assert_eq!(
             serde_json::to_value(capabilities()).unwrap(),
             json!({
+                "completions": {},
                 "experimental": {},
                 "prompts": {"listChanged": false},
                 "resources": {"listChanged": false, "subscribe": false},

@@ -6,6 +6,7 @@
 //!   dispatch      one tool call: lookup, identity, limits, the tool, the reply
 //!    identity     the caller of this very message -> the credential Pipefy sees
 //!    watch         what is told of every call: call_log, metrics, audit
+//!  prompts, resources, completion   playbooks, what can be read by address, what may be meant
 //! hosted          whom a hosted server lets in, and as whom it acts for them
 //! catalogue       which tools are shown
 //! runtime         put together once per process; holds no identity
@@ -19,6 +20,7 @@ pub mod argv;
 pub mod audit;
 mod call_log;
 pub mod catalogue;
+mod completion;
 pub mod dispatch;
 mod elicit;
 pub mod handler;
@@ -29,7 +31,9 @@ pub mod instructions;
 pub mod logging;
 mod lone;
 pub mod metrics;
+mod prompts;
 pub mod reload;
+mod resources;
 pub mod runtime;
 pub mod sandbox;
 pub mod stdio;

@@ -315,7 +315,12 @@ fn answers(own: &[(&'static str, &str)]) -> Vec<Row> {
             200,
             Result("/tools/0/inputSchema/type", json!("object")),
         ),
-        row("prompts", send(r#"{"jsonrpc":"2.0","id":1,"method":"prompts/list"}"#), 200, Result("/prompts", json!([]))),
+        row(
+            "prompts",
+            send(r#"{"jsonrpc":"2.0","id":1,"method":"prompts/list"}"#),
+            200,
+            Result("/prompts/0/name", json!("audit-permissions")),
+        ),
         row(
             "an unknown prompt",
             plain(json!({"jsonrpc": "2.0", "id": 1, "method": "prompts/get", "params": {"name": "x"}})),

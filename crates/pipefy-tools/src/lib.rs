@@ -20,6 +20,7 @@ mod op;
 mod outcome;
 mod paging;
 mod plan;
+pub mod playbooks;
 mod reply;
 mod scope;
 mod tools;

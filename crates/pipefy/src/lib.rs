@@ -58,6 +58,7 @@ pub mod providers;
 pub mod relations;
 pub mod reports;
 pub mod scope;
+pub mod sdl;
 pub mod service_accounts;
 pub mod settings;
 pub mod tables;

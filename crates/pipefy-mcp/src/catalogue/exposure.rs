@@ -112,6 +112,24 @@ impl Entry {
     }
 }
 
+/// How a capability is run.
+#[derive(Clone, Copy, Debug)]
+pub enum Way {
+    /// By its own name.
+    Itself(&'static Tool),
+    /// By its name in a call of `execute_tool`.
+    Through(&'static Tool),
+}
+
+impl Way {
+    /// The capability.
+    pub fn tool(self) -> &'static Tool {
+        match self {
+            Self::Itself(tool) | Self::Through(tool) => tool,
+        }
+    }
+}
+
 /// The tools one server shows, fixed at start-up; or what one request leaves of them.
 #[derive(Debug)]
 pub struct Exposure {
@@ -200,6 +218,16 @@ impl Exposure {
     /// The listing of one tool.
     pub fn listing(&self, name: &str) -> Option<&rmcp::model::Tool> {
         self.by_name.get(name).and_then(|(index, _)| self.listed.get(*index))
+    }
+
+    /// How a capability can be run here; `None` when it cannot.
+    pub fn way_to(&self, name: &str) -> Option<Way> {
+        if let Some(Entry::Tool(tool)) = self.get(name) {
+            return Some(Way::Itself(tool));
+        }
+        self.get(MetaTool::ExecuteTool.name())?;
+        let place = self.hidden.binary_search_by_key(&name, |tool| tool.name()).ok()?;
+        self.hidden.get(place).copied().map(Way::Through)
     }
 
     /// The tools that the power profile finds and runs, sorted by name.

@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 
 use pipefy_tools::Catalogue;
 
-pub use exposure::{Entry, Exposure, Selection, UnknownToolset};
+pub use exposure::{Entry, Exposure, Selection, UnknownToolset, Way};
 pub use meta::MetaTool;
 pub(crate) use narrowing::Narrowed;
 pub use narrowing::{BadNarrowing, EXCLUDE_TOOLS_HEADER, Narrowing, READ_ONLY_HEADER, TOOLS_HEADER, TOOLSETS_HEADER};
