@@ -163,3 +163,12 @@ fn advice_for_later_is_not_needed() {
     assert!(playbook.needed().contains(&"get_card") && !playbook.needed().contains(&"move_card_to_phase"));
     assert!(playbook.advised().contains(&"move_card_to_phase") && !playbook.advised().contains(&"get_card"));
 }
+
+#[test]
+fn the_page_names_every_playbook() {
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/playbooks.md")).unwrap();
+    for playbook in playbooks() {
+        let row = format!("| `{}` | {} | ", playbook.name, playbook.title);
+        assert!(page.contains(&row), "{row}");
+    }
+}
