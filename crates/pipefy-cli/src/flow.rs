@@ -59,6 +59,7 @@ impl Flow<'_> {
             budget: self.budget.clone(),
             options: Default::default(),
             op: None,
+            unanswered: Default::default(),
         };
         tool.call(arguments, call).await.map_err(|error| self.failure(error))
     }

@@ -179,6 +179,7 @@ async fn run(runtime: &McpRuntime, tool: &'static Tool, call: Invocation<'_>, wa
             budget,
             options: Options::default(),
             op: None,
+            unanswered: Default::default(),
         },
     ));
     // The tool watches its budget itself; this is for the stretches where it does not.

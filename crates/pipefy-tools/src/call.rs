@@ -1,6 +1,6 @@
 //! One call: who acts, what may be done, how long it may take. Given by value; nothing of it is ambient.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -149,6 +149,8 @@ pub struct Call<'a> {
     pub options: Options,
     /// The operation that is called; filled by [`crate::Tool::call`].
     pub op: Option<&'static Op>,
+    /// The first root field that Pipefy answered null for, without an error; empty at the start.
+    pub unanswered: OnceLock<String>,
 }
 
 impl Call<'_> {
@@ -181,7 +183,11 @@ impl Call<'_> {
     /// See [`PipefyClient::query`]; unknown names in `fields` are a value error.
     pub async fn query(&self, query: Query) -> Result<Data, pipefy::Error> {
         let query = self.narrowed(query)?;
-        self.session.query(&query, &self.budget).await
+        let data = self.session.query(&query, &self.budget).await?;
+        if let Some(field) = data.unanswered() {
+            _ = self.unanswered.set(field);
+        }
+        Ok(data)
     }
 
     /// Reads where partial data is a result: data and errors together.

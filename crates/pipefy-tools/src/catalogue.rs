@@ -10,7 +10,7 @@ use crate::call::Call;
 use crate::capability::Row;
 use crate::discovery;
 use crate::error::ToolError;
-use crate::op::Op;
+use crate::op::{Class, Op};
 use crate::outcome::Outcome;
 use crate::paging;
 use crate::tools::order::ORDER;
@@ -73,6 +73,10 @@ impl Tool {
             Some(paging) if all => paging::all(self.row, paging, arguments, &call).await,
             _ => (self.row.run)(arguments, &call).await,
         }?;
+        let outcome = match call.unanswered.get() {
+            Some(field) if self.row.op.class == Class::Read => outcome.unanswered(self.row.op.shape, field),
+            _ => outcome,
+        };
         match scope {
             Some(scope) => scope.trim(self.row.op, outcome, &call).await,
             None => Ok(outcome),

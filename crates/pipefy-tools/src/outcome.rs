@@ -3,6 +3,8 @@
 use pipefy::Data;
 use serde_json::{Map, Value};
 
+use crate::op::Shape;
+
 /// The result itself.
 #[derive(Clone, Debug)]
 pub enum Body {
@@ -146,6 +148,21 @@ impl Outcome {
             Some(value) => self.extra(key, value),
             None => self,
         }
+    }
+
+    /// Says that Pipefy answered null for `field`. The reference counts this as a success with nothing in it, so the result
+    /// stays (`spec/tools-data-portals.md` 1.5) and its sentence tells what it means; raw results have no place for one.
+    #[must_use]
+    pub(crate) fn unanswered(mut self, shape: Shape, field: &str) -> Self {
+        let message = format!(
+            "Pipefy answered nothing for `{field}`: it does not exist or cannot be seen with this sign-in. Check the ids, and \
+             find what this account can see with `list_organizations`, `search_pipes` or `search_tables`."
+        );
+        if shape == Shape::Text && !self.extra.contains_key("message") {
+            return self.extra("message", message);
+        }
+        self.message = Some(message);
+        self
     }
 
     /// Also gives the parsed data beside the text.

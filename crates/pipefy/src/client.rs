@@ -98,9 +98,13 @@ impl PipefyClient {
     /// Reads. A root field that is null without an error is left to the caller.
     ///
     /// # Errors
-    /// As [`Self::execute_query`].
+    /// As [`Self::execute_query`], and [`Error::NoPayload`] for data without any root field.
     pub async fn query(&self, query: &Query, budget: &Budget) -> Result<Data, Error> {
-        self.execute_query(query.operation(), budget).await
+        let data = self.execute_query(query.operation(), budget).await?;
+        match data.unanswered() {
+            Some(field) if field == "data" => Err(Error::NoPayload { field, kind: OperationKind::Query }),
+            _ => Ok(data),
+        }
     }
 
     /// Writes, once. The answer must prove the change: every root field present, none with `success: false`.

@@ -37,6 +37,18 @@ impl Data {
         self.0.is_empty()
     }
 
+    /// Whether nothing that was asked for is answered: `Some` with the first root field when all are null, with `data` when
+    /// there is none.
+    pub fn unanswered(&self) -> Option<String> {
+        // An answer of nothing is short; a large one is not parsed for this.
+        if self.0.len() > 512 {
+            return None;
+        }
+        let roots: std::collections::BTreeMap<String, Option<serde::de::IgnoredAny>> = self.read().ok()?;
+        let nothing = roots.values().all(Option::is_none);
+        nothing.then(|| roots.into_keys().next().unwrap_or_else(|| "data".to_owned()))
+    }
+
     /// The parsed value.
     pub fn value(&self) -> Value {
         serde_json::from_slice(&self.0).unwrap_or(Value::Null)

@@ -127,6 +127,7 @@ impl World {
                 budget: Budget::unlimited().with_deadline(Instant::now() + CALL),
                 options: Options::default(),
                 op: None,
+                unanswered: Default::default(),
             };
             let result = tool.call(args.clone(), call).await;
             let reply = render(tool.op(), &self.toolbox, result, &args, 0).payload.value();

@@ -215,6 +215,7 @@ impl Stage {
                 budget: Budget::unlimited().with_deadline(end),
                 options: Options::default(),
                 op: None,
+                unanswered: Default::default(),
             };
             let result = tool.call(args.clone(), call).await;
             let shown = format!("{result:?}");

@@ -237,6 +237,7 @@ impl Mock {
             budget: Budget::unlimited(),
             options: Options::default(),
             op: None,
+            unanswered: Default::default(),
         };
         tool.call(object(arguments), call).await
     }
