@@ -355,6 +355,55 @@ fn progress_comes_before_the_answer_and_only_when_asked_for() {
     assert_eq!(quiet["id"], 2);
 }
 
+/// One call starts an export, waits for it and gives its rows; it tells of its progress, and shows no signed address.
+#[test]
+fn an_export_comes_in_one_call_with_progress() {
+    let backend = Backend::start();
+    let mut server = backend.server();
+    server.initialize("2025-06-18");
+    let found =
+        post(&backend, "/graphql", &json!({"query": "{ organizations { id pipes { id uuid reports { id } } } }"}));
+    let organization = &found["data"]["organizations"][0];
+    let pipes = organization["pipes"].as_array().unwrap();
+    let (pipe, report) = pipes.iter().find_map(|pipe| Some((&pipe["id"], pipe["reports"].get(0)?.get("id")?))).unwrap();
+    for (index, (tool, mut arguments)) in [
+        ("export_pipe_report", json!({"pipe_id": pipe, "pipe_report_id": report})),
+        ("export_organization_report", json!({"organization_id": organization["id"], "pipe_ids": [pipe]})),
+        ("export_automation_jobs", json!({"organization_id": organization["id"], "period": "last_3_months"})),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        arguments["wait_seconds"] = json!(30);
+        let token = format!("token-{index}");
+        let params = json!({"name": tool, "arguments": arguments, "_meta": {"progressToken": token}});
+        server.send(&request(json!(index), "tools/call", params));
+        let mut reports = Vec::new();
+        let answer = loop {
+            let message = server.receive();
+            if message.get("id").is_some() {
+                break message;
+            }
+            assert_eq!(message["params"]["progressToken"], token.as_str(), "{message}");
+            reports.push(message["params"]["progress"].as_f64().unwrap());
+        };
+        let result = text(&answer);
+        assert_eq!(result["success"], true, "{tool}: {result}");
+        let file = result.get("data").or_else(|| result.get("result")).and_then(|data| data.get("file"));
+        let file = file.unwrap_or_else(|| panic!("{tool} gives no file: {result}"));
+        let rows = file["row_count"].as_u64().unwrap();
+        assert!(rows > 1 && file["csv"].as_str().unwrap().lines().count() as u64 >= rows, "{tool}: {file}");
+        assert!(!reports.is_empty() && reports.windows(2).all(|pair| pair[0] < pair[1]), "{tool}: {reports:?}");
+        let shown = answer.to_string();
+        for address in ["/exports/", "fileURL", "fileUrl"] {
+            assert!(!shown.contains(address), "{tool} shows {address}: {shown}");
+        }
+    }
+    // Nothing comes after an answer.
+    let next = server.ask(&request(json!("next"), "ping", json!({})));
+    assert_eq!(next["id"], "next");
+}
+
 #[cfg(unix)]
 #[test]
 fn signals_end_the_server_promptly() {

@@ -151,17 +151,18 @@ impl Outcome {
     }
 
     /// Says that Pipefy answered null for `field`. The reference counts this as a success with nothing in it, so the result
-    /// stays (`spec/tools-data-portals.md` 1.5) and its sentence tells what it means; raw results have no place for one.
+    /// stays (`spec/tools-data-portals.md` 1.5) and its sentence tells what it means; raw and flat results have no place for one.
     #[must_use]
     pub(crate) fn unanswered(mut self, shape: Shape, field: &str) -> Self {
         let message = format!(
             "Pipefy answered nothing for `{field}`: it does not exist or cannot be seen with this sign-in. Check the ids, and \
              find what this account can see with `list_organizations`, `search_pipes` or `search_tables`."
         );
-        if shape == Shape::Text && !self.extra.contains_key("message") {
-            return self.extra("message", message);
+        match shape {
+            Shape::Text => return self.extra("message", message),
+            Shape::Flat => {}
+            _ => self.message = Some(message),
         }
-        self.message = Some(message);
         self
     }
 

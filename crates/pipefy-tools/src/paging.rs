@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use pipefy::Query;
 use serde_json::{Map, Value, json};
 
 use crate::call::Call;
@@ -105,4 +106,45 @@ pub(crate) async fn all(
         .extra_opt("total", total)
         .extra_opt("next_cursor", next_cursor.map(Value::from))
         .extra_opt("stopped", stopped.map(|reason| json!(reason))))
+}
+
+/// Pages that a preview reads at most.
+const PREVIEW_PAGES: usize = 100;
+
+/// What a preview counts.
+#[derive(Debug, Default)]
+pub(crate) struct Counted {
+    /// The items in the order of their pages.
+    pub(crate) items: Vec<Value>,
+    /// Whether there may be more of them.
+    pub(crate) partial: bool,
+}
+
+/// Reads the pages of a listing until there are `enough` items or no more pages; `items` and `page_info` are dotted paths in an
+/// answer. Whatever fails leaves what was read, marked as partial: a preview never fails for its numbers.
+pub(crate) async fn counted(
+    call: &Call<'_>,
+    enough: usize,
+    items: &str,
+    page_info: &str,
+    page: impl Fn(Option<&str>) -> Query,
+) -> Counted {
+    let mut found = Counted { items: Vec::new(), partial: true };
+    let mut cursors: Vec<String> = Vec::new();
+    while cursors.len() < PREVIEW_PAGES && found.items.len() < enough {
+        let Ok(data) = call.query(page(cursors.last().map(String::as_str))).await else { return found };
+        let mut value = data.value();
+        let here = Page::from_page_info(dig(&value, page_info), None);
+        if let Some(Value::Array(list)) = dig_mut(&mut value, items) {
+            found.items.append(list);
+        }
+        match here.end_cursor.filter(|cursor| here.has_more && !cursor.is_empty() && !cursors.contains(cursor)) {
+            Some(cursor) => cursors.push(cursor),
+            None => {
+                found.partial = here.has_more;
+                break;
+            }
+        }
+    }
+    found
 }

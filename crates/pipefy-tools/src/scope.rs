@@ -83,7 +83,10 @@ enum No {
 
 impl From<pipefy::Error> for No {
     fn from(error: pipefy::Error) -> Self {
-        Self::Unread(error.into())
+        match error {
+            pipefy::Error::NoPayload { .. } => Self::Untraceable,
+            error => Self::Unread(error.into()),
+        }
     }
 }
 

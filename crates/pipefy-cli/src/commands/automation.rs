@@ -115,6 +115,7 @@ const USAGE: &[Param] = &[
 const JOBS: &[Param] = &[
     text("--organization --org", "organization_id", "Organization id").required(),
     text("--period", "period", "Period, e.g. current_month").required(),
+    int("--wait-seconds", "wait_seconds", "Wait so long for the file and show it as CSV"),
 ];
 
 pub(super) static EXPORTS: &[Command] = &[

@@ -107,6 +107,10 @@ impl Viewer {
     }
 }
 
+/// The mark beside the name: a board with three columns.
+const MARK: &str = "<svg viewBox=\"0 0 24 24\" aria-hidden=\"true\"><rect width=\"24\" height=\"24\" rx=\"6\"/><path d=\"M6 6v12M12 6v8\
+                    M18 6v5\"/></svg>";
+
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
@@ -222,7 +226,8 @@ fn board_page(ctx: &Ctx<'_>, who: &Viewer, pipe: Option<&str>) -> Result<Html, G
 }
 
 fn sidebar(out: &mut Html, who: &Viewer, orgs: &[OrgPipes], current: &str) {
-    out.raw("<nav class=\"side\"><a class=\"brand\" href=\"").text(&who.href("/", "")).raw("\">Pipefy sandbox</a>");
+    out.raw("<nav class=\"side\"><a class=\"brand\" href=\"").text(&who.href("/", "")).raw("\">").raw(MARK);
+    out.raw("Pipefy sandbox</a>");
     for (org, pipes) in orgs {
         out.open("h2", "").text(org).close("h2");
         out.raw("<ul>");
@@ -301,10 +306,16 @@ fn card_tile(out: &mut Html, ctx: &Ctx<'_>, who: &Viewer, card: &Body, late: boo
     Ok(())
 }
 
+/// Classes that colour people.
+const HUES: [&str; 6] = ["h0", "h1", "h2", "h3", "h4", "h5"];
+
 /// Initials with the whole name as a tip.
 fn person(out: &mut Html, name: &str) {
     let initials: String = name.split_whitespace().filter_map(|word| word.chars().next()).take(2).collect();
-    out.raw("<span class=\"who\" title=\"").text(name).raw("\">").text(&initials).raw("</span>");
+    // A person has one colour everywhere. Colours are classes, because the page's policy allows no inline style.
+    let hue = name.bytes().fold(7_usize, |sum, byte| (sum * 131 + usize::from(byte)) % 9_973) / 16 % HUES.len();
+    out.raw("<span class=\"who ").raw(HUES.get(hue).copied().unwrap_or_default()).raw("\" title=\"").text(name);
+    out.raw("\">").text(&initials).raw("</span>");
 }
 
 fn labels(out: &mut Html, ctx: &Ctx<'_>, card: &Value) -> Result<(), GqlError> {
@@ -351,7 +362,10 @@ fn activity(out: &mut Html, ctx: &Ctx<'_>, who: &Viewer, pipe: &Body, level: Lev
 /// The newest entries of an audit trail; with a viewer also the cards.
 fn entries(out: &mut Html, ctx: &Ctx<'_>, who: Option<&Viewer>, trail: &[Body]) {
     if trail.is_empty() {
-        out.raw("<p class=\"more\">Nothing has happened yet.</p>");
+        out.raw(
+            "<p class=\"quiet\">Nothing has happened yet. What people, agents and automations do shows up here as they do \
+             it.</p>",
+        );
         return;
     }
     out.raw("<ol>");
@@ -493,7 +507,7 @@ fn connections(out: &mut Html, ctx: &Ctx<'_>, who: &Viewer, id: &str) -> Result<
         let Ok((other, pipe, _)) = access::card(ctx, &other) else { continue };
         rows.raw("<li><span class=\"tag\">").raw(kind).raw("</span> <a href=\"");
         rows.text(&who.href(&format!("/open-cards/{}", text(&other, "id")), "")).raw("\">").text(text(&other, "title"));
-        rows.raw("</a> <small>").text(text(&pipe, "name")).raw("</small></li>");
+        rows.raw("</a><small>").text(text(&pipe, "name")).raw("</small></li>");
     }
     if !rows.0.is_empty() {
         out.raw("<h2>Connections</h2><ul class=\"plain\">").raw(&rows.0).raw("</ul>");
@@ -504,6 +518,7 @@ fn connections(out: &mut Html, ctx: &Ctx<'_>, who: &Viewer, id: &str) -> Result<
 fn comments(out: &mut Html, ctx: &Ctx<'_>, id: &str) -> Result<(), GqlError> {
     let rows = ctx.children("comment", id)?;
     out.raw("<h2>Comments <span class=\"count\">").text(&rows.len().to_string()).raw("</span></h2>");
+    out.raw(if rows.is_empty() { "<p class=\"quiet\">No comments yet.</p>" } else { "" });
     for comment in rows {
         out.raw("<article class=\"comment\">");
         person(out, text(&comment, "author_name"));

@@ -11,6 +11,7 @@ mod conditions;
 mod container;
 mod definitions;
 mod emails;
+mod export;
 mod fields;
 mod form;
 mod interfaces;
@@ -33,6 +34,7 @@ mod relations;
 mod reports;
 mod service_accounts;
 mod shared;
+mod sheet;
 mod tables;
 #[cfg(test)]
 pub(crate) mod testing;

@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use crate::paging::{Counted, counted};
 use crate::tools::shared::{list_at, send, text_of};
 use crate::{
     Act, Call, CheckedId, Confirmation, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError,
@@ -54,17 +55,22 @@ impl Write for DeleteLabel {
     async fn dependents(plan: &Plan<Keep>, call: &Call<'_>) -> Option<Map<String, Value>> {
         let Keep { label_id, pipe_id } = &plan.keep;
         let pipe_id = pipe_id.as_deref()?;
-        let mut users = using(call, pipe_id, label_id).await;
-        if users.is_empty() {
+        let mut using = using(call, pipe_id, label_id).await;
+        if using.items.is_empty() {
             tokio::time::sleep(LAG).await;
-            users = using(call, pipe_id, label_id).await;
+            using = self::using(call, pipe_id, label_id).await;
         }
-        if users.is_empty() {
+        if using.items.is_empty() {
             return None;
         }
-        let more = users.len() > SAMPLE;
-        users.truncate(SAMPLE);
-        let count = if more { format!("More than {SAMPLE} card(s)") } else { format!("{} card(s)", users.len()) };
+        let more = using.partial || using.items.len() > SAMPLE;
+        let ids = using.items.iter().filter_map(|edge| text_of(dig(edge, "node.id")).map(Value::from));
+        let users: Vec<Value> = ids.take(SAMPLE).collect();
+        let count = match users.len() {
+            SAMPLE if more => format!("More than {SAMPLE} card(s)"),
+            shown if more => format!("At least {shown} card(s)"),
+            shown => format!("{shown} card(s)"),
+        };
         let hint =
             format!("{count} use this label; deleting it removes it from them silently. Proceed if that is intended.");
         let sample = json!({
@@ -89,15 +95,13 @@ impl Write for DeleteLabel {
     }
 }
 
-/// Ids of some cards with the label, one more than is shown; empty when they cannot be read.
-async fn using(call: &Call<'_>, pipe_id: &str, label_id: &str) -> Vec<Value> {
+/// Some cards with the label, more than are shown; none when they cannot be read.
+async fn using(call: &Call<'_>, pipe_id: &str, label_id: &str) -> Counted {
     let mut search = Map::new();
     search.insert("label_ids".to_owned(), json!([label_id]));
-    match call.query(cards::get_cards(pipe_id, &search, false, Some(SAMPLE as i64 + 1), None)).await {
-        Ok(data) => list_at(&data.value(), "cards.edges")
-            .iter()
-            .filter_map(|edge| text_of(dig(edge, "node.id")).map(Value::from))
-            .collect(),
-        Err(_) => Vec::new(),
-    }
+    let more = SAMPLE as i64 + 1;
+    counted(call, SAMPLE + 1, "cards.edges", "cards.pageInfo", |after| {
+        cards::get_cards(pipe_id, &search, false, Some(more), after)
+    })
+    .await
 }

@@ -53,6 +53,25 @@ async fn a_preview_shows_some_cards_and_asks_a_lagging_index_once_more() {
     assert_eq!(reply["dependents"]["cards_using_label"]["sample_size"], 2);
 }
 
+/// The only card that uses it is on the last page; a page that fails is not taken for the last one.
+#[tokio::test]
+async fn a_preview_follows_pages_to_the_last_one() {
+    let page = |ids: &[u8], next: Option<&str>| {
+        let edges: Vec<Value> = ids.iter().map(|id| json!({"node": {"id": id}})).collect();
+        json!({"edges": edges, "pageInfo": {"hasNextPage": next.is_some(), "endCursor": next}})
+    };
+    let arguments = json!({"label_id": 7, "pipe_id": 1});
+    let mock =
+        Mock::new().on("cards", page(&[], Some("a"))).on("cards", page(&[], Some("b"))).on("cards", page(&[9], None));
+    let reply = mock.reply("delete_label", arguments.clone()).await;
+    let shown = &reply["dependents"]["cards_using_label"];
+    assert_eq!((&shown["sample_card_ids"], &shown["has_more"]), (&json!(["9"]), &json!(false)));
+    let mock = Mock::new().on("cards", page(&[8], Some("a"))).error("cards", "no", "");
+    let reply = mock.reply("delete_label", arguments).await;
+    assert_eq!(reply["dependents"]["cards_using_label"]["has_more"], true);
+    assert!(reply["dependents"]["hint"].as_str().unwrap().starts_with("At least 1 card(s)"), "{reply}");
+}
+
 #[tokio::test]
 async fn a_deletion_that_pipefy_declined_did_not_succeed() {
     for payload in [json!({"success": false}), Value::Null] {

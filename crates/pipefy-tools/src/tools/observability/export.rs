@@ -1,24 +1,30 @@
 //! Exports of the history of automation runs.
 
-use pipefy::{Error, Id, TransferError, observability};
+use pipefy::{Id, observability};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
 use super::organization::period;
-use super::sheet;
-use crate::tools::shared::text_of;
+use crate::tools::export::{self, AUTOMATION_JOBS, CSV_CHARACTERS, FILE_BYTES, Wait};
+use crate::tools::shared::send;
 use crate::{
-    Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Kind, Op, Outcome, Persona, Plan, Read, Shape, ToolError,
-    Write, dig,
+    Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Plan, Read, Shape, ToolError, Write,
 };
 
-/// Starts an export of the history of automation runs. Wait for it with get_automation_jobs_export.
+/// Starts an export of the history of automation runs; then poll get_automation_jobs_export, or get the file at once with
+/// wait_seconds.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ExportAutomationJobs {
     organization_id: CheckedId,
     /// current_month, last_month or last_3_months.
     period: String,
+    /// 1..600: wait so long for the file and give it as CSV in `file`.
+    #[serde(default)]
+    wait_seconds: Option<i64>,
+    /// Of CSV, 256..2000000.
+    #[serde(default)]
+    max_output_chars: Option<i64>,
 }
 
 /// Shows how far an export is: created, processing, finished (with fileUrl) or failed.
@@ -40,11 +46,11 @@ pub(crate) struct GetAutomationJobsExportCsv {
 }
 
 fn output() -> i64 {
-    400_000
+    CSV_CHARACTERS
 }
 
 fn download() -> i64 {
-    52_428_800
+    FILE_BYTES
 }
 
 impl Write for ExportAutomationJobs {
@@ -52,22 +58,21 @@ impl Write for ExportAutomationJobs {
         .personas(&[Persona::Manager])
         .debug()
         .touches(&[IdArg::new("organization_id", IdKind::Organization)]);
-    type Keep = String;
+    type Keep = (String, Option<Wait>);
 
-    async fn plan(self, _: &Call<'_>) -> Result<Plan<String>, ToolError> {
+    async fn plan(self, _: &Call<'_>) -> Result<Plan<Self::Keep>, ToolError> {
         let period = period(&self.period)?;
+        let wait = Wait::of(self.wait_seconds, self.max_output_chars)?;
         let id = self.organization_id.to_string();
         let mutation = observability::export_automation_jobs(&id, period);
-        Ok(Plan::new(id).then(mutation))
+        Ok(Plan::new((id, wait)).then(mutation))
     }
 
-    async fn act(plan: &Plan<String>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
-        let Some(mutation) = plan.mutations().next() else {
-            return Err(ToolError::internal("the plan holds no step"));
-        };
-        let explain = Explain::doing("start the export").about("organization", &plan.keep);
-        let data = act.send(mutation).await.map_err(|e| explain.map(act, e))?;
-        Ok(Outcome::new(data).message("Export started; look at it with get_automation_jobs_export."))
+    async fn act(plan: &Plan<Self::Keep>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
+        let (organization_id, wait) = &plan.keep;
+        let explain = Explain::doing("start the export").about("organization", organization_id);
+        let data = send(plan, act).await.map_err(|e| explain.map(act, e))?;
+        AUTOMATION_JOBS.started(data, *wait, act).await
     }
 }
 
@@ -78,14 +83,8 @@ impl Read for GetAutomationJobsExport {
         .touches(&[IdArg::new("export_id", IdKind::Other)]);
 
     async fn read(self, call: &Call<'_>) -> Result<Outcome, ToolError> {
-        let id = self.export_id.as_str();
-        let data = call.query(observability::get_automation_jobs_export(id)).await.map_err(|e| explain(call, e, id))?;
-        Ok(Outcome::new(data).message("Export state loaded."))
+        AUTOMATION_JOBS.shown(self.export_id.as_str(), call).await
     }
-}
-
-fn explain(call: &Call<'_>, error: Error, id: &str) -> ToolError {
-    Explain::doing("load the export").about("automation_export", id).map(call, error)
 }
 
 impl Read for GetAutomationJobsExportCsv {
@@ -95,38 +94,15 @@ impl Read for GetAutomationJobsExportCsv {
         .touches(&[IdArg::new("export_id", IdKind::Other)]);
 
     async fn read(self, call: &Call<'_>) -> Result<Outcome, ToolError> {
-        let characters = within("max_output_chars", self.max_output_chars, 256, 2_000_000)?;
-        let bytes = within("max_download_bytes", self.max_download_bytes, 4_096, 83_886_080)?;
+        let characters = export::characters(self.max_output_chars)?;
+        let bytes = export::within("max_download_bytes", self.max_download_bytes, 4_096, 83_886_080)?;
         let id = self.export_id.as_str();
-        let data = call.query(observability::get_automation_jobs_export(id)).await.map_err(|e| explain(call, e, id))?;
-        let value = data.value();
-        let Some(export) = value.get("automationJobsExport").filter(|e| e.is_object()) else {
-            return Err(ToolError::not_found(format!(
-                "Export {id} was not found. Start one with export_automation_jobs."
-            )));
-        };
-        let status = text_of(export.get("status")).unwrap_or_default();
-        if status != "finished" {
-            return Err(ToolError::refused_value(format!(
-                "Export {id} is not finished (status '{status}'). Poll get_automation_jobs_export until it is."
-            )));
-        }
-        let Some(url) = text_of(dig(export, "fileUrl")).filter(|url| !url.trim().is_empty()) else {
-            return Err(ToolError::api(format!("Export {id} is finished but has no fileUrl; start a new one.")));
-        };
-        let file = fetch(call, &url, bytes).await?;
-        let table = tokio::task::spawn_blocking(move || sheet::to_csv(file, characters))
-            .await
-            .map_err(|_| ToolError::internal("reading the file ended unexpectedly"))?
-            .map_err(|reason| ToolError::api(format!("The export's file could not be read: {reason}")))?;
-        let message = if table.truncated {
-            format!("{} rows; the rest did not fit into max_output_chars.", table.rows)
-        } else {
-            format!("{} rows, header included.", table.rows)
-        };
+        let url = AUTOMATION_JOBS.file_of(id, call).await?;
+        let table = export::table(call, &url, bytes, characters).await?;
+        let message = table.message();
         Ok(Outcome::new(json!({
             "export_id": id,
-            "status": status,
+            "status": "finished",
             "sheet_name": table.name,
             "row_count": table.rows,
             "csv_truncated": table.truncated,
@@ -135,32 +111,6 @@ impl Read for GetAutomationJobsExportCsv {
         }))
         .message(message))
     }
-}
-
-fn within(name: &str, given: i64, min: i64, max: i64) -> Result<usize, ToolError> {
-    match usize::try_from(given) {
-        Ok(size) if (min..=max).contains(&given) => Ok(size),
-        _ => Err(ToolError::invalid(format!("{name} must be between {min} and {max}."))),
-    }
-}
-
-/// The file of an export. The signed URL never gets into a message.
-async fn fetch(call: &Call<'_>, url: &str, limit: usize) -> Result<bytes::Bytes, ToolError> {
-    let download = call.session.transfer().download_export(url, limit as u64, &call.budget).await;
-    let file = match download {
-        Ok(download) => download.bytes().await,
-        Err(error) => Err(error),
-    };
-    file.map_err(|error| match error {
-        TransferError::Refused(reason) => ToolError::new(
-            Kind::Refused,
-            format!("The export's file was not fetched: its address is not an allowed Pipefy https URL ({reason})."),
-        ),
-        TransferError::TooLarge { .. } => {
-            ToolError::refused_value(format!("The export's file exceeds max_download_bytes ({limit})."))
-        }
-        error => ToolError::new(Kind::Transport, format!("Failed to download the export's file: {error}.")),
-    })
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 mod export;
 mod logs;
 pub(crate) mod organization;
-mod sheet;
 mod usage;
 
 use crate::capability::Row;

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use crate::paging::counted;
 use crate::tools::shared::{list_at, send, text_of};
 use crate::{
     Act, Call, CheckedId, Confirmation, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError,
@@ -108,29 +109,12 @@ async fn fields_of(call: &Call<'_>, phase_id: &str) -> Option<usize> {
 async fn rules_of(call: &Call<'_>, pipe_id: &str, phase_id: &str) -> Option<Rules> {
     let data = call.query(automations::pipe_organization_id(pipe_id)).await.ok()?;
     let organization = text_of(dig(&data.value(), "pipe.organizationId"))?;
-    let mut rules = Rules::default();
-    let mut ids = Vec::new();
-    let mut cursors: Vec<String> = Vec::new();
-    loop {
-        let after = cursors.last().map(String::as_str);
-        let page = automations::get_automations_of_repo(&organization, pipe_id, Some(PAGE), after);
-        let Ok(data) = call.query(page).await else {
-            rules.partial = true;
-            break;
-        };
-        let value = data.value();
-        ids.extend(list_at(&value, "automations.nodes").iter().filter_map(|rule| text_of(rule.get("id"))));
-        if dig(&value, "automations.pageInfo.hasNextPage").and_then(Value::as_bool) != Some(true) {
-            break;
-        }
-        match text_of(dig(&value, "automations.pageInfo.endCursor")).filter(|c| !c.is_empty() && !cursors.contains(c)) {
-            Some(cursor) => cursors.push(cursor),
-            None => {
-                rules.partial = true;
-                break;
-            }
-        }
-    }
+    let rows = counted(call, usize::MAX, "automations.nodes", "automations.pageInfo", |after| {
+        automations::get_automations_of_repo(&organization, pipe_id, Some(PAGE), after)
+    })
+    .await;
+    let mut rules = Rules { found: Vec::new(), partial: rows.partial };
+    let ids: Vec<String> = rows.items.iter().filter_map(|rule| text_of(rule.get("id"))).collect();
     let details: Vec<BoxFuture<'_, Option<Value>>> = ids.into_iter().map(|id| detail(call, id)).collect();
     let details: Vec<Option<Value>> = stream::iter(details).buffered(AT_ONCE).collect().await;
     for detail in details {

@@ -5,8 +5,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use crate::paging::counted;
 use crate::tools::classified::{PROVIDERS, done};
-use crate::tools::shared::{list_at, required_text};
+use crate::tools::shared::required_text;
 use crate::{
     Act, Call, CheckedId, Confirmation, Domain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Write, dig,
 };
@@ -110,13 +111,19 @@ impl Write for DeleteLlmProvider {
 
     async fn dependents(plan: &Plan<Self::Keep>, call: &Call<'_>) -> Option<Map<String, Value>> {
         let (id, organization) = &plan.keep;
-        let query = providers::get_llm_provider_dependencies(id, organization, Some(50), None);
-        let value = call.query(query).await.ok()?.value();
-        let total = dig(&value, "providerDependencies.totalCount").and_then(Value::as_u64);
-        let total =
-            total.or_else(|| Some(list_at(&value, "providerDependencies.edges").len() as u64)).filter(|n| *n > 0)?;
+        let owners =
+            counted(call, usize::MAX, "providerDependencies.edges", "providerDependencies.pageInfo", |after| {
+                providers::get_llm_provider_dependencies(id, organization, Some(50), after)
+            })
+            .await;
         let mut dependents = Map::new();
-        dependents.insert("owners_using_it".to_owned(), total.into());
+        if owners.items.is_empty() {
+            return None;
+        }
+        dependents.insert("owners_using_it".to_owned(), owners.items.len().into());
+        if owners.partial {
+            dependents.insert("owners_partial".to_owned(), true.into());
+        }
         Some(dependents)
     }
 }
@@ -217,6 +224,23 @@ mod tests {
             .write("resetLlmProviderOwner", json!({"success": true}))
             .check()
             .await;
+    }
+
+    /// What it names is on the last page only, after pages without any.
+    #[tokio::test]
+    async fn a_preview_counts_owners_over_all_pages() {
+        let page = |owners: Value, next: Option<&str>| json!({"edges": owners, "totalCount": null, "pageInfo": {"hasNextPage": next.is_some(), "endCursor": next}});
+        let owner = json!([{"node": {"ownerId": "1", "ownerType": "pipe"}}]);
+        let arguments = json!({"provider_id": 5, "organization_uuid": "a"});
+        let mock = Mock::new()
+            .on("providerDependencies", page(json!([]), Some("n")))
+            .on("providerDependencies", page(owner.clone(), None));
+        let reply = mock.reply("delete_llm_provider", arguments.clone()).await;
+        assert_eq!(reply["dependents"], json!({"owners_using_it": 1}));
+        let mock =
+            Mock::new().on("providerDependencies", page(owner, Some("n"))).error("providerDependencies", "no", "");
+        let reply = mock.reply("delete_llm_provider", arguments).await;
+        assert_eq!(reply["dependents"], json!({"owners_using_it": 1, "owners_partial": true}));
     }
 
     #[tokio::test]

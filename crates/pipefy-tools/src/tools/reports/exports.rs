@@ -4,6 +4,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::filter;
+use crate::tools::export::{ORGANIZATION_REPORT, PIPE_REPORT, Wait};
 use crate::tools::shared::{given, send};
 use crate::{
     Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Plan, Read, Shape, ToolError, Write,
@@ -23,11 +24,7 @@ impl Read for GetPipeReportExport {
         .selects(&documents::reports::GET_PIPE_REPORT_EXPORT, "pipeReportExport");
 
     async fn read(self, call: &Call<'_>) -> Result<Outcome, ToolError> {
-        let data = call
-            .query(reports::get_pipe_report_export(&self.export_id))
-            .await
-            .map_err(|e| Explain::doing("load export").about("pipe_report", &self.export_id).map(call, e))?;
-        Ok(Outcome::new(data).message("Export loaded."))
+        PIPE_REPORT.shown(&self.export_id, call).await
     }
 }
 
@@ -45,15 +42,12 @@ impl Read for GetOrganizationReportExport {
         .selects(&documents::reports::GET_ORGANIZATION_REPORT_EXPORT, "organizationReportExport");
 
     async fn read(self, call: &Call<'_>) -> Result<Outcome, ToolError> {
-        let data = call
-            .query(reports::get_organization_report_export(&self.export_id))
-            .await
-            .map_err(|e| Explain::doing("load export").about("organization_report", &self.export_id).map(call, e))?;
-        Ok(Outcome::new(data).message("Export loaded."))
+        ORGANIZATION_REPORT.shown(&self.export_id, call).await
     }
 }
 
-/// Starts the export of a pipe report; then poll get_pipe_report_export. Date columns are in the file only when named.
+/// Starts the export of a pipe report; then poll get_pipe_report_export, or get the file at once with wait_seconds. Date
+/// columns are in the file only when named.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ExportPipeReport {
     pipe_id: CheckedId,
@@ -66,17 +60,27 @@ pub(crate) struct ExportPipeReport {
     filter: Option<Map<String, Value>>,
     #[serde(default)]
     columns: Option<Vec<String>>,
+    /// 1..600: wait so long for the file and give it as CSV in `file`.
+    #[serde(default)]
+    wait_seconds: Option<i64>,
+    /// Of CSV, 256..2000000.
+    #[serde(default)]
+    max_output_chars: Option<i64>,
 }
+
+/// What the act of an export needs: the id of what it is about, and whether to wait.
+pub(crate) type Keep = (String, Option<Wait>);
 
 impl Write for ExportPipeReport {
     const OP: Op = Op::write("export_pipe_report", Domain::Analytics, Shape::EnvelopeOrResult)
         .personas(&[Persona::Manager])
         .debug()
         .touches(&[IdArg::new("pipe_id", IdKind::Pipe), IdArg::new("pipe_report_id", IdKind::Report)]);
-    type Keep = String;
+    type Keep = Keep;
 
-    async fn plan(self, _: &Call<'_>) -> Result<Plan<String>, ToolError> {
+    async fn plan(self, _: &Call<'_>) -> Result<Plan<Keep>, ToolError> {
         let pipe_id = self.pipe_id.to_string();
+        let wait = Wait::of(self.wait_seconds, self.max_output_chars)?;
         let input = given([
             ("pipeId", Some(pipe_id.as_str().into())),
             ("pipeReportId", Some(self.pipe_report_id.as_str().into())),
@@ -84,17 +88,19 @@ impl Write for ExportPipeReport {
             ("filter", filter::checked(self.filter)?),
             ("columns", self.columns.map(Value::from)),
         ]);
-        Ok(Plan::new(pipe_id).then(reports::export_pipe_report(input)))
+        Ok(Plan::new((pipe_id, wait)).then(reports::export_pipe_report(input)))
     }
 
-    async fn act(plan: &Plan<String>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
-        let explain = Explain::doing("start the export").about("pipe", &plan.keep);
+    async fn act(plan: &Plan<Keep>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
+        let (pipe_id, wait) = &plan.keep;
+        let explain = Explain::doing("start the export").about("pipe", pipe_id);
         let data = send(plan, act).await.map_err(|e| explain.map(act, e))?;
-        Ok(Outcome::new(data).message("Export started; poll get_pipe_report_export with its id."))
+        PIPE_REPORT.started(data, *wait, act).await
     }
 }
 
-/// Starts the export of an organization report; then poll get_organization_report_export.
+/// Starts the export of an organization report; then poll get_organization_report_export, or get the file at once with
+/// wait_seconds.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ExportOrganizationReport {
     organization_id: CheckedId,
@@ -110,6 +116,12 @@ pub(crate) struct ExportOrganizationReport {
     filter: Option<Map<String, Value>>,
     #[serde(default)]
     columns: Option<Vec<String>>,
+    /// 1..600: wait so long for the file and give it as CSV in `file`.
+    #[serde(default)]
+    wait_seconds: Option<i64>,
+    /// Of CSV, 256..2000000.
+    #[serde(default)]
+    max_output_chars: Option<i64>,
 }
 
 impl Write for ExportOrganizationReport {
@@ -121,9 +133,10 @@ impl Write for ExportOrganizationReport {
             IdArg::new("organization_report_id", IdKind::OrganizationReport),
             IdArg::new("pipe_ids", IdKind::Pipe),
         ]);
-    type Keep = String;
+    type Keep = Keep;
 
-    async fn plan(self, _: &Call<'_>) -> Result<Plan<String>, ToolError> {
+    async fn plan(self, _: &Call<'_>) -> Result<Plan<Keep>, ToolError> {
+        let wait = Wait::of(self.wait_seconds, self.max_output_chars)?;
         let report = self.organization_report_id.map(|id| number("organization_report_id", &id)).transpose()?;
         let pipes = self.pipe_ids.map(|ids| ids.iter().map(|id| number("pipe_ids", id)).collect()).transpose()?;
         let input = given([
@@ -134,13 +147,14 @@ impl Write for ExportOrganizationReport {
             ("filter", filter::checked(self.filter)?),
             ("columns", self.columns.map(Value::from)),
         ]);
-        Ok(Plan::new(self.organization_id.to_string()).then(reports::export_organization_report(input)))
+        Ok(Plan::new((self.organization_id.to_string(), wait)).then(reports::export_organization_report(input)))
     }
 
-    async fn act(plan: &Plan<String>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
-        let explain = Explain::doing("start the export").about("organization", &plan.keep);
+    async fn act(plan: &Plan<Keep>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
+        let (organization_id, wait) = &plan.keep;
+        let explain = Explain::doing("start the export").about("organization", organization_id);
         let data = send(plan, act).await.map_err(|e| explain.map(act, e))?;
-        Ok(Outcome::new(data).message("Export started; poll get_organization_report_export with its id."))
+        ORGANIZATION_REPORT.started(data, *wait, act).await
     }
 }
 

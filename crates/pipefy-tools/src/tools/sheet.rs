@@ -1,4 +1,4 @@
-//! The first sheet of a workbook as CSV, within limits: a small file can hold a huge table.
+//! A file of rows as CSV, within limits: a small workbook can hold a huge table.
 
 use std::io::{self, Cursor, Read as _};
 
@@ -8,10 +8,10 @@ use calamine::{DataRef, ExcelDateTime, Reader as _, SheetType, Xlsx};
 /// Bytes that a workbook may hold unpacked.
 const UNPACKED: u64 = 256 * 1024 * 1024;
 
-/// A sheet as CSV.
+/// A file of rows as CSV.
 #[derive(Debug)]
 pub(crate) struct Table {
-    /// Name of the sheet.
+    /// Name of the sheet; empty for a file that is CSV itself.
     pub(crate) name: String,
     /// Whole rows in `csv`, header included.
     pub(crate) rows: usize,
@@ -21,11 +21,54 @@ pub(crate) struct Table {
     pub(crate) csv: String,
 }
 
+/// Reads a workbook or CSV; at most `limit` characters of text, and then a last line that says it was cut.
+///
+/// # Errors
+/// The file is neither, or too large unpacked; in words.
+pub(crate) fn read(file: Bytes, limit: usize) -> Result<Table, String> {
+    // The first bytes of every zip archive, which a workbook is.
+    if file.starts_with(b"PK") {
+        return to_csv(file, limit);
+    }
+    let text = std::str::from_utf8(&file).map_err(|_| "it is neither an xlsx workbook nor CSV in UTF-8")?;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    if text.trim_start().starts_with('<') {
+        return Err("it is a web page".to_owned());
+    }
+    Ok(whole_rows(text, limit))
+}
+
+/// The rows of CSV text that fit; a line end inside of quotes ends no row.
+fn whole_rows(text: &str, limit: usize) -> Table {
+    let mut table = Table { name: String::new(), rows: 0, truncated: false, csv: String::new() };
+    let (mut quoted, mut characters, mut end) = (false, 0, 0);
+    for (at, character) in text.char_indices() {
+        characters += 1;
+        quoted ^= character == '"';
+        let is_last = at + character.len_utf8() == text.len();
+        if characters > limit {
+            table.truncated = true;
+            break;
+        }
+        if (character == '\n' && !quoted) || is_last {
+            end = at + character.len_utf8();
+            table.rows += 1;
+        }
+    }
+    table.csv = text.get(..end).unwrap_or_default().to_owned();
+    if table.truncated {
+        table.csv.push_str(CUT);
+    }
+    table
+}
+
+const CUT: &str = "# [truncated: raise max_output_chars for more]\r\n";
+
 /// Reads the first worksheet; at most `limit` characters of text, and then a last line that says it was cut.
 ///
 /// # Errors
 /// The file is no workbook, or too large unpacked; in words.
-pub(crate) fn to_csv(file: Bytes, limit: usize) -> Result<Table, String> {
+fn to_csv(file: Bytes, limit: usize) -> Result<Table, String> {
     bounded(&file)?;
     let mut book: Xlsx<_> =
         Xlsx::new(Cursor::new(file)).map_err(|error| format!("it is no xlsx workbook ({error})"))?;
@@ -104,7 +147,7 @@ fn write(name: String, width: u32, height: u32, cells: Vec<(u32, u32, String)>, 
         if !table.csv.ends_with('\n') {
             table.csv.push_str("\r\n");
         }
-        table.csv.push_str("# [truncated: raise max_output_chars for more]\r\n");
+        table.csv.push_str(CUT);
     }
     table
 }
@@ -216,5 +259,18 @@ mod tests {
         let one = to_csv(workbook(r#"<row r="2"><c r="A2"><v>1</v></c></row>"#), 1_000).unwrap();
         assert_eq!(one.csv, "\"\"\r\n1\r\n");
         assert!(to_csv(Bytes::from_static(b"no workbook"), 1_000).is_err());
+    }
+
+    #[test]
+    fn a_file_that_is_csv_is_cut_at_whole_rows() {
+        let file = Bytes::from_static("\u{feff}a,b\r\n\"x\ny\",2\r\nlast,3".as_bytes());
+        let all = read(file.clone(), 1_000).unwrap();
+        assert_eq!((all.csv.as_str(), all.rows, all.truncated), ("a,b\r\n\"x\ny\",2\r\nlast,3", 3, false));
+        let cut = read(file, 17).unwrap();
+        assert_eq!((cut.rows, cut.truncated), (2, true));
+        assert!(cut.csv.starts_with("a,b\r\n\"x\ny\",2\r\n# [truncated"), "{}", cut.csv);
+        for damaged in [&b"<html>"[..], b"PK\x03\x04", b"\xff\xfe"] {
+            assert!(read(Bytes::copy_from_slice(damaged), 100).is_err());
+        }
     }
 }
