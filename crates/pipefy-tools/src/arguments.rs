@@ -168,6 +168,9 @@ fn shared(op: &Op) -> impl Iterator<Item = (&'static str, &'static Value)> {
     .filter_map(|(takes, name, schema)| takes.then_some((name, schema)))
 }
 
+/// From here on a float does not name one integer: 2^53.
+const EXACT: f64 = 9_007_199_254_740_992.0;
+
 /// One problem with the arguments.
 #[derive(Clone, Debug, PartialEq)]
 struct Problem {
@@ -195,7 +198,9 @@ pub fn check(
             options.insert(name.to_owned(), coerce(value, schema, &mut path, &mut problems));
         }
     }
-    let checked = coerce(Value::Object(rest), schema, &mut Vec::new(), &mut problems);
+    let rest = Value::Object(rest);
+    inexact(&rest, &mut Vec::new(), &mut problems);
+    let checked = coerce(rest, schema, &mut Vec::new(), &mut problems);
     if !problems.is_empty() {
         return Err(invalid(op.name, &problems));
     }
@@ -203,6 +208,31 @@ pub fn check(
         return Err(ToolError::internal("the arguments are no object"));
     };
     Ok((checked, read_options(&options)))
+}
+
+/// Refuses numbers that lost digits on the way in: integers beyond 64 bits are read as floats, and what would be written is not
+/// what was given.
+fn inexact(value: &Value, path: &mut Vec<Value>, problems: &mut Vec<Problem>) {
+    match value {
+        Value::Number(number) if number.is_f64() && number.as_f64().is_some_and(|n| n.abs() >= EXACT) => {
+            problem(problems, path, "number_too_large", "is too large to be kept digit for digit; give it as text");
+        }
+        Value::Array(list) => {
+            for (index, item) in list.iter().enumerate() {
+                path.push(index.into());
+                inexact(item, path, problems);
+                path.pop();
+            }
+        }
+        Value::Object(map) => {
+            for (key, item) in map {
+                path.push(Value::from(key.as_str()));
+                inexact(item, path, problems);
+                path.pop();
+            }
+        }
+        _ => {}
+    }
 }
 
 fn read_options(options: &Map<String, Value>) -> Options {
@@ -430,8 +460,7 @@ fn coerce_integer(value: Value, path: &mut [Value], problems: &mut Vec<Problem>)
 }
 
 fn whole(number: f64) -> Option<i64> {
-    // Beyond 2^53 a float no longer names one integer.
-    (number.fract() == 0.0 && number.abs() <= 9_007_199_254_740_992.0).then_some(number as i64)
+    (number.fract() == 0.0 && number.abs() <= EXACT).then_some(number as i64)
 }
 
 fn coerce_number(value: Value, path: &mut [Value], problems: &mut Vec<Problem>) -> Value {
@@ -588,6 +617,18 @@ mod tests {
             .iter()
             .map(|e| (dotted(e["path"].as_array().unwrap()), e["type"].as_str().unwrap().to_owned()))
             .collect()
+    }
+
+    #[test]
+    fn numbers_that_would_lose_digits_are_refused() {
+        let key: Value = serde_json::from_str(r#"{"a": 35200612345678000190550010000012341123456789}"#).unwrap();
+        assert_eq!(
+            slugs(json!({"card_id": 1, "fields": key})),
+            [("fields.a".to_owned(), "number_too_large".to_owned())]
+        );
+        assert_eq!(slugs(json!({"card_id": 1, "any": [1, -1e300]}))[0].0, "any.1");
+        let kept = json!({"card_id": 1, "fields": {"a": 18446744073709551615_u64, "b": "35200612345678000190550010", "c": 0.1}});
+        assert_eq!(run(kept.clone()).unwrap().0["fields"], kept["fields"]);
     }
 
     #[test]

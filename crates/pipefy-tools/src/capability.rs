@@ -70,6 +70,15 @@ impl Verification {
         Self { verified: Some(verified), note: note.into() }
     }
 
+    /// The comparison's result for the attributes that could be read back. What was changed and cannot be read back is named, and
+    /// then the whole is not called verified.
+    pub fn compared(same: bool, what: &str, not_read: &[&str]) -> Self {
+        if not_read.is_empty() || !same {
+            return Self::of(same, format!("compared the {what}"));
+        }
+        Self::unknown(format!("the {what} is as asked; not read back: {}", not_read.join(", ")))
+    }
+
     /// It could not be checked.
     pub fn unknown(note: impl Into<String>) -> Self {
         Self { verified: None, note: note.into() }

@@ -240,13 +240,24 @@ impl<'a> Explain<'a> {
         }
         if is_graphql {
             match self.kind {
+                // Pipefy may miss something that was named beside the main thing, such as a label of a card.
+                Some(kind)
+                    if !self.keep_not_found
+                        && named_missing(&text).is_some_and(|(_, id)| self.id.is_some_and(|own| own != id)) =>
+                {
+                    let (missing, id) = named_missing(&text).unwrap_or((kind.to_owned(), ""));
+                    out.message =
+                        format!("{} not found{}. {}", title(&missing), in_brackets(Some(id)), discovery(&missing));
+                    out.code = Some(first_code.unwrap_or_else(|| "NOT_FOUND".to_owned()));
+                }
                 Some(kind) if !self.keep_not_found && (has(&NOT_FOUND_CODES) || says_missing) => {
                     out.message = format!("{} not found{}. {}", title(kind), in_brackets(self.id), discovery(kind));
                     out.code = Some(first_code.unwrap_or_else(|| "NOT_FOUND".to_owned()));
                 }
                 _ if (self.kind.is_some() || self.hint.is_some()) && has(&["INVALID_ARGUMENTS", "BAD_USER_INPUT"]) => {
-                    let hint =
-                        self.hint.unwrap_or("check the arguments against the tool's description (`describe_tool`)");
+                    let hint = self.hint.unwrap_or(
+                        "compare the arguments with the tool's schema; `introspect_type` shows an input type",
+                    );
                     out.message = format!("{text} Hint: {hint}");
                     out.code = Some(first_code.unwrap_or_else(|| "INVALID_ARGUMENTS".to_owned()));
                 }
@@ -295,6 +306,15 @@ pub fn debug_suffix(codes: &[String], correlation: Option<&str>) -> String {
         parts.push(format!("correlation_id={id}"));
     }
     if parts.is_empty() { String::new() } else { format!(" (debug: {})", parts.join("; ")) }
+}
+
+/// What Pipefy itself names as missing, as in `Label not found with id: 7`: kind in snake case and id.
+fn named_missing(text: &str) -> Option<(String, &str)> {
+    let (kind, rest) = text.split_once(" not found with id")?;
+    let kind = kind.rsplit([':', '.', ';']).next().unwrap_or_default().trim();
+    let id = rest.trim_start_matches([':', ' ']).split([' ', '.', ',', ';', '(']).next().unwrap_or_default();
+    let plain = !kind.is_empty() && kind.len() <= 40 && kind.chars().all(|c| c.is_ascii_alphabetic() || c == ' ');
+    (plain && !id.is_empty()).then(|| (kind.to_ascii_lowercase().replace(' ', "_"), id))
 }
 
 fn in_brackets(id: Option<&str>) -> String {

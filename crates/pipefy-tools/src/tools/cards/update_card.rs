@@ -31,7 +31,7 @@ pub(crate) struct UpdateCard {
 }
 
 pub(crate) enum Change {
-    Attributes { card_id: String, title: Option<String>, warning: Option<String> },
+    Attributes { card_id: String, title: Option<String>, others: Vec<&'static str>, warning: Option<String> },
     Fields(FieldValues),
 }
 
@@ -57,6 +57,12 @@ impl Write for UpdateCard {
             }
             None => {
                 let mut input = Map::new();
+                let others = [
+                    (self.assignee_ids.is_some(), "assignee_ids"),
+                    (self.label_ids.is_some(), "label_ids"),
+                    (self.due_date.is_some(), "due_date"),
+                ];
+                let others = others.into_iter().filter_map(|(given, name)| given.then_some(name)).collect();
                 let warning = self.due_date.as_deref().filter(|date| is_ambiguous_date(date)).map(|_| {
                     "due_date was sent as given; day and month may be read either way, use YYYY-MM-DD.".to_owned()
                 });
@@ -66,7 +72,7 @@ impl Write for UpdateCard {
                 input.extend(self.assignee_ids.map(|list| ("assignee_ids".to_owned(), ids(list))));
                 input.extend(self.label_ids.map(|list| ("label_ids".to_owned(), ids(list))));
                 input.extend(self.due_date.map(|date| ("due_date".to_owned(), date.into())));
-                Plan::new(Change::Attributes { card_id: id, title: self.title, warning })
+                Plan::new(Change::Attributes { card_id: id, title: self.title, others, warning })
                     .then(cards::update_card(input))
             }
         };
@@ -88,11 +94,11 @@ impl Write for UpdateCard {
     }
 
     async fn verify(plan: &Plan<Change>, _: &Outcome, call: &Call<'_>) -> Option<Verification> {
-        let Change::Attributes { card_id, title: Some(title), .. } = &plan.keep else { return None };
+        let Change::Attributes { card_id, title: Some(title), others, .. } = &plan.keep else { return None };
         Some(match call.query(cards::get_card(card_id, false)).await {
             Ok(data) => {
                 let shown = text_of(dig(&data.value(), "card.title"));
-                Verification::of(shown.as_ref() == Some(title), "compared the title")
+                Verification::compared(shown.as_ref() == Some(title), "title", others)
             }
             Err(error) => Verification::unknown(error.to_string()),
         })

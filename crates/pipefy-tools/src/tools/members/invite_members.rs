@@ -51,6 +51,10 @@ impl Write for InviteMembers {
         let explain = Explain::doing("invite members").about("pipe", &plan.keep.pipe_id);
         let data = send(plan, act).await.map_err(|e| explain.map(act, e))?;
         let refused = row_errors(&data.value());
+        if refused.len() >= plan.keep.emails.len() {
+            let message = format!("Nobody was invited: {}.", refused.join("; "));
+            return Err(ToolError::invalid(message).code("INVALID_ARGUMENTS"));
+        }
         let message = if refused.is_empty() {
             "Members invited.".to_owned()
         } else {

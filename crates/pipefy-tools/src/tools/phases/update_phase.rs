@@ -40,6 +40,8 @@ struct Changes {
 pub(crate) struct Keep {
     phase_id: String,
     name: String,
+    /// Attributes that no read shows.
+    others: Vec<String>,
 }
 
 impl Write for UpdatePhase {
@@ -73,11 +75,12 @@ impl Write for UpdatePhase {
                 })?
             }
         };
+        let others = changes.keys().filter(|key| *key != "name").cloned().collect();
         changes.insert("name".to_owned(), name.clone().into());
         let mut input = Map::new();
         input.insert("id".to_owned(), phase_id.clone().into());
         input.extend(changes);
-        Ok(Plan::new(Keep { phase_id, name }).then(phases::update_phase(input)))
+        Ok(Plan::new(Keep { phase_id, name, others }).then(phases::update_phase(input)))
     }
 
     async fn act(plan: &Plan<Keep>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
@@ -90,7 +93,8 @@ impl Write for UpdatePhase {
         Some(match call.query(pipes::get_phase_fields(&plan.keep.phase_id)).await {
             Ok(data) => {
                 let name = text_of(dig(&data.value(), "phase.name"));
-                Verification::of(name.as_ref() == Some(&plan.keep.name), "compared the name")
+                let others: Vec<&str> = plan.keep.others.iter().map(String::as_str).collect();
+                Verification::compared(name.as_ref() == Some(&plan.keep.name), "name", &others)
             }
             Err(error) => Verification::unknown(error.to_string()),
         })

@@ -43,8 +43,8 @@ impl Write for ClonePipe {
         let message = if ready {
             "Pipe cloned."
         } else {
-            "Pipe cloned, but not ready: its phases are still being copied. Read `get_pipe` until they are there, and use the \
-             copy's own ids."
+            "Pipe cloned; when it was answered, its phases were still being copied. `verification` says whether they are there \
+             now; without `verify`, read `get_pipe` until they are. Use the copy's own ids."
         };
         Ok(Outcome::new(data).message(message))
     }
