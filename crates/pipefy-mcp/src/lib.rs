@@ -23,6 +23,8 @@ pub mod catalogue;
 mod completion;
 pub mod dispatch;
 mod elicit;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod handler;
 mod hosted;
 pub mod http;

@@ -315,7 +315,7 @@ fn crossing(era: Option<Era>, message: &ClientJsonRpcMessage) -> Option<Bytes> {
     }
 }
 
-enum Read {
+pub(crate) enum Read {
     /// Nothing to do: a blank line, or a notification without meaning.
     Nothing,
     /// No message: this is the answer.
@@ -324,7 +324,7 @@ enum Read {
 }
 
 /// Reads one line.
-fn read(line: &[u8]) -> Read {
+pub(crate) fn read(line: &[u8]) -> Read {
     let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line).trim_ascii();
     if line.is_empty() {
         return Read::Nothing;

@@ -37,7 +37,7 @@ impl Tool {
         self.row.op.name
     }
 
-    fn schema(&self) -> &Value {
+    pub(crate) fn schema(&self) -> &Value {
         self.schema.get_or_init(|| (self.row.schema)())
     }
 

@@ -13,6 +13,8 @@ mod catalogue;
 mod confirm;
 mod discovery;
 mod error;
+#[doc(hidden)]
+pub mod fuzzing;
 mod fuzzy;
 mod gate;
 mod ipaas;

@@ -326,3 +326,124 @@ fn the_operator_may_list_storage_hosts() {
         assert!(StorageHost::parse(text).is_err(), "{text}");
     }
 }
+
+mod properties {
+    use std::net::{Ipv4Addr, Ipv6Addr};
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// An IPv4 address as browsers understand it: four, three, two or one number, each in one of three bases.
+    fn written(ip: Ipv4Addr, parts: usize, bases: [u8; 4], wide: bool, dot: bool) -> String {
+        let bytes = ip.octets();
+        let numbers: Vec<u32> = match parts {
+            1 => vec![ip.to_bits()],
+            2 => vec![bytes[0].into(), ip.to_bits() & 0x00ff_ffff],
+            3 => vec![bytes[0].into(), bytes[1].into(), ip.to_bits() & 0xffff],
+            _ => bytes.map(u32::from).to_vec(),
+        };
+        let text: Vec<String> = numbers
+            .iter()
+            .zip(bases)
+            .map(|(number, base)| match base % 4 {
+                0 => format!("{number}"),
+                1 => format!("0x{number:x}"),
+                2 => format!("0{number:o}"),
+                _ => format!("0X000{number:X}"),
+            })
+            .collect();
+        let mut text = text.join(".");
+        if wide {
+            let widen =
+                |c: char| if c.is_ascii_digit() { char::from_u32(0xff10 + (c as u32 - 48)).unwrap() } else { c };
+            text = text.chars().map(widen).collect();
+        }
+        text + if dot { "." } else { "" }
+    }
+
+    fn address() -> impl Strategy<Value = Ipv4Addr> {
+        prop_oneof![
+            any::<u32>(),
+            any::<u32>().prop_map(|x| x & 0x00ff_ffff | 0x7f00_0000),
+            any::<u32>().prop_map(|x| x & 0x00ff_ffff | 0x0a00_0000),
+            any::<u32>().prop_map(|x| x & 0xffff | 0xc0a8_0000),
+            any::<u32>().prop_map(|x| x & 0xffff | 0xa9fe_0000),
+            any::<u32>().prop_map(|x| x & 0x000f_ffff | 0xac10_0000),
+        ]
+        .prop_map(Ipv4Addr::from_bits)
+    }
+
+    /// What the standard library, which has its own table, calls inner.
+    fn is_inner(ip: Ipv4Addr) -> bool {
+        ip.is_private()
+            || ip.is_loopback()
+            || ip.is_link_local()
+            || ip.is_multicast()
+            || ip.is_unspecified()
+            || ip.is_broadcast()
+            || ip.is_documentation()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(1000))]
+
+        #[test]
+        fn no_spelling_of_an_inner_address_passes(
+            ip in address(), parts in 1usize..5, bases in any::<[u8; 4]>(), wide in any::<bool>(), dot in any::<bool>(),
+            rest in "(:[0-9]{1,4})?(/[a-z@:]{0,5})?", user in "([a-z]{1,3}@)?",
+        ) {
+            let text = format!("https://{user}{}{rest}", written(ip, parts, bases, wide, dot));
+            if is_inner(ip) {
+                prop_assert!(strict(&text).is_err(), "{text} is {ip}");
+            }
+            prop_assert_eq!(strict(&text).is_ok(), !is_blocked(ip.into()), "{} is {}", text, ip);
+        }
+
+        #[test]
+        fn no_form_of_ipv6_carries_an_inner_address(ip in address(), high in any::<u16>()) {
+            let [a, b] = [(ip.to_bits() >> 16) as u16, ip.to_bits() as u16];
+            for carried in [
+                Ipv6Addr::new(0, 0, 0, 0, 0, 0xffff, a, b),
+                Ipv6Addr::new(0, 0, 0, 0, 0, 0, a, b),
+                Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, a, b),
+                Ipv6Addr::new(0x64, 0xff9b, 1, high, 0, 0, a, b),
+                Ipv6Addr::new(0x2002, a, b, high, 0, 0, 0, 1),
+                Ipv6Addr::new(0x2001, 0, high, high, 0, 0, !a, !b),
+                Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, a, b),
+                Ipv6Addr::new(0xfd00 | high & 0xff, 0, 0, 0, 0, 0, a, b),
+            ] {
+                prop_assert!(is_blocked(carried.into()), "{carried}");
+                prop_assert!(strict(&format!("https://[{carried}]/")).is_err(), "{carried}");
+            }
+        }
+
+        /// Whatever text is accepted: HTTPS, and a host that is neither this machine nor an inner address.
+        #[test]
+        fn what_passes_is_public(text in prop_oneof![
+            "\\PC{0,40}",
+            "[ \t]?(https?|HTTPS|ftp)?:?[/\\\\]{0,3}([a-z0-9]{1,3}@)?[0-9a-fx.%\\[\\]:]{0,20}([/?#]\\PC{0,6})?",
+            "https://[lLoOcCaAhHsStT.%]{6,12}",
+            "https://localhost[.:/@\\\\a-z]{0,6}",
+        ]) {
+            if let Ok(url) = strict(&text) {
+                prop_assert_eq!(url.scheme(), "https");
+                match url.host().unwrap() {
+                    Host::Domain(name) => {
+                        prop_assert!(name.trim_end_matches('.').rsplit('.').next() != Some("localhost"), "{text}");
+                        prop_assert!(name.parse::<IpAddr>().is_err(), "{text}");
+                    }
+                    Host::Ipv4(ip) => prop_assert!(!is_blocked(ip.into()) && !is_inner(ip), "{text}"),
+                    Host::Ipv6(ip) => prop_assert!(!is_blocked(ip.into()), "{text}"),
+                }
+            }
+            for shape in [UrlShape::HostRoot, UrlShape::NoQuery] {
+                if let Ok(kept) = configured_url("url", &text, shape, UrlPolicy::Strict) {
+                    prop_assert_eq!(&kept, text.trim());
+                    prop_assert!(!kept.contains(['@', '?', '#', ';', '\\']) || shape == UrlShape::NoQuery && kept.contains('@'), "{kept}");
+                    prop_assert!(strict(&kept).is_ok());
+                }
+            }
+        }
+    }
+}

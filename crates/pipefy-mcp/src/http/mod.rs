@@ -17,7 +17,7 @@
 //! Who asks is decided once per request, by [`Inbound`], and travels in the request's parts with that very message. Nothing
 //! here, and no session, remembers it.
 
-mod bearer;
+pub(crate) mod bearer;
 mod callers;
 mod channel;
 mod checks;
@@ -33,7 +33,7 @@ mod probes;
 mod refusal;
 mod reply;
 mod resource;
-mod seal;
+pub(crate) mod seal;
 mod sessions;
 mod store;
 
@@ -167,7 +167,7 @@ pub struct HttpOptions {
     pub trusted_proxies: TrustedProxies,
     /// Longest wait for a complete request head, and for the next request on a connection.
     pub header_timeout: Duration,
-    /// Longest time a body may take.
+    /// Longest time a body may take, and longest time in which a client takes nothing of its answer.
     pub body_timeout: Duration,
     /// How long a stop waits for running calls.
     pub drain: Duration,

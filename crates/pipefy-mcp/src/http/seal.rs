@@ -86,7 +86,43 @@ impl Seal {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+    use proptest::prelude::*;
+
     use super::*;
+
+    fn owner() -> impl Strategy<Value = Owner> {
+        let text = || prop_oneof!["[a-c|:.]{0,3}", "\\PC{0,6}"];
+        prop_oneof![
+            1 => Just(Owner::Local),
+            8 => (text(), prop::option::of(text()), prop::option::of(text()))
+                .prop_map(|(client, issuer, subject)| Owner::caller(&client, issuer.as_deref(), subject.as_deref())),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_is_an_id(text in prop_oneof!["\\PC{0,60}", "[a-f0-9]{0,32}[.][a-f0-9]{32}"], owner in owner()) {
+            prop_assert_eq!(Seal::new(None).open(&text, &owner), None);
+        }
+
+        #[test]
+        fn a_seal_opens_for_its_owner_alone(id in "[a-f0-9-]{1,40}", owner in owner(), other in owner()) {
+            let seal = Seal::new(None);
+            let sealed = seal.seal(&id, &owner);
+            prop_assert_eq!(seal.open(&sealed, &owner), Some(id.as_str()));
+            prop_assert_eq!(seal.open(&sealed, &other).is_some(), owner == other);
+            prop_assert_eq!(seal.tag(&owner) == seal.tag(&other), owner == other);
+        }
+
+        #[test]
+        fn a_changed_seal_opens_for_nobody(id in "[a-f0-9]{1,8}", owner in owner(), at in any::<prop::sample::Index>(), by in any::<char>()) {
+            let seal = Seal::new(None);
+            let sealed = seal.seal(&id, &owner);
+            let at = at.index(sealed.len());
+            let changed = format!("{}{by}{}", &sealed[..at], &sealed[at + 1..]);
+            prop_assert_eq!(seal.open(&changed, &owner).is_some(), changed == sealed);
+        }
+    }
 
     #[test]
     fn only_the_owner_opens_a_seal() {

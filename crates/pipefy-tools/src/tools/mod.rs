@@ -1,6 +1,6 @@
 //! The capabilities by noun, one file per tool.
 
-mod agents;
+pub(crate) mod agents;
 mod ai_automations;
 mod attachments;
 mod automations;
@@ -21,7 +21,7 @@ mod knowledge_bases;
 mod labels;
 mod local_file;
 mod members;
-mod observability;
+pub(crate) mod observability;
 pub(crate) mod order;
 mod organizations;
 mod permission;
