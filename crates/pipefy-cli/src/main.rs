@@ -4,6 +4,7 @@
 //! what it needs and shows what comes back. Nothing here knows Pipefy's API: that is behind the capabilities.
 
 mod auth;
+mod blueprint;
 mod bulk;
 mod client_file;
 mod command;
@@ -18,6 +19,7 @@ mod failure;
 mod flow;
 mod flows;
 mod log;
+mod man;
 mod mcp;
 mod names;
 mod output;
