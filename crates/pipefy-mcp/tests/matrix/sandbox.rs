@@ -114,7 +114,7 @@ impl World {
     }
 
     /// Calls a tool to the end, confirmation included.
-    async fn call(&self, tool: &Tool, token: &str, mut args: Map<String, Value>) -> Value {
+    pub(crate) async fn call(&self, tool: &Tool, token: &str, mut args: Map<String, Value>) -> Value {
         let session = self.engine.session(Credential::static_token(&token.into()).unwrap());
         let (key, policy) = (ConfirmationKey::from_bytes(b"sandbox"), Policy::default());
         loop {
