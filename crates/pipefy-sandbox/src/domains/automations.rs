@@ -3,9 +3,11 @@
 use crate::access;
 use crate::ctx::{Answer, Args, Body, Ctx, parse_time};
 use crate::error::GqlError;
+use crate::events;
 use crate::json::{copy, flag, link, links, set, text, texts_at};
 use crate::object::{Property, Root};
 use crate::page;
+use crate::schedule;
 use crate::store::Links;
 use serde_json::{Value, json};
 
@@ -18,12 +20,11 @@ pub(crate) const ROOTS: &[Root] = &[
     }),
     Root::public("automations", list),
     Root::public("automationActions", |ctx, args| {
-        if let Some(id) = args.text("repoId") {
-            access::pipe(ctx, &id)?;
-        }
+        let pipe = args.text("repoId").map(|id| access::pipe(ctx, &id)).transpose()?;
         Ok(Value::from_iter(ACTIONS.iter().map(|(id, parameters, blocked)| {
+            let reason = pipe.as_ref().and_then(|(pipe, _)| disabled(pipe, id));
             json!({
-                "id": id, "icon": id, "enabled": true, "acceptedParameters": parameters, "disabledReason": null,
+                "id": id, "icon": id, "enabled": reason.is_none(), "acceptedParameters": parameters, "disabledReason": reason,
                 "eventsBlacklist": blocked, "initiallyHidden": false, "triggerEvents": [],
             })
         })))
@@ -102,6 +103,12 @@ pub(crate) const PROPERTIES: &[Property] = &[
     Property::of(&["AiAgentLogDetails"], "automation", |_, log, _| Ok(link("automation", text(log, "automationId")))),
 ];
 
+/// Why an action cannot be used in a pipe.
+fn disabled(pipe: &Value, action: &str) -> Option<&'static str> {
+    let off = pipe.pointer("/preferences/aiAgentsEnabled") == Some(&Value::Bool(false));
+    (off && action == "generate_with_ai").then_some("AI is not enabled in this pipe")
+}
+
 /// A rule of a pipe that the caller administers.
 fn managed(ctx: &Ctx<'_>, id: &str) -> Result<Body, GqlError> {
     let rule = ctx.get("automation", id)?.ok_or_else(|| GqlError::not_found("Automation", id))?;
@@ -139,7 +146,12 @@ fn problems(ctx: &Ctx<'_>, body: &Value) -> Result<Vec<Value>, GqlError> {
     match ACTIONS.iter().find(|(id, _, _)| *id == action) {
         None => say("action_id", "is not included in the list"),
         Some((_, _, blocked)) if blocked.contains(&event) => say("action_id", "cannot run on this event"),
-        Some(_) => {}
+        Some(_) => {
+            let pipe = ctx.get("pipe", text(body, "event_repo_id"))?;
+            if let Some(reason) = pipe.and_then(|pipe| disabled(&pipe, action)) {
+                say("action_id", reason);
+            }
+        }
     }
     let target = body.pointer("/action_params/to_phase_id").and_then(crate::json::scalar);
     let known = match &target {
@@ -148,6 +160,9 @@ fn problems(ctx: &Ctx<'_>, body: &Value) -> Result<Vec<Value>, GqlError> {
     };
     if !known {
         say("to_phase_id", "must exist");
+    }
+    if let Some(Err(why)) = schedule::of_rule(body) {
+        say("schedulerCron", why);
     }
     Ok(found)
 }
@@ -159,6 +174,7 @@ fn shaped(ctx: &Ctx<'_>, body: &mut Value) -> Result<(), GqlError> {
         set(expression, "id", ctx.new_id("expression")?);
     }
     set(&mut condition, "expressions", expressions);
+    events::plan_next(ctx, body);
     if condition.get("id").is_none() {
         set(&mut condition, "id", ctx.new_id("condition_expression")?);
     }
@@ -204,8 +220,22 @@ fn create(ctx: &Ctx<'_>, args: &Args) -> Answer {
 fn update(ctx: &Ctx<'_>, args: &Args) -> Answer {
     let input = args.input();
     let id = input.need("id")?;
-    let mut body = (*managed(ctx, &id)?).clone();
+    let before = managed(ctx, &id)?;
+    let mut body = (*before).clone();
     copy(&mut body, &input.0, &SETTINGS);
+    if let (Some(id), Some(condition)) = (before.pointer("/condition/id"), body.get_mut("condition"))
+        && condition.get("id").is_none()
+    {
+        set(condition, "id", id.clone());
+    }
+    // A secret is never read, so what is written back does not hold it.
+    let secret = before.pointer("/action_params/authenticationValue").filter(|value| !value.is_null());
+    if let (Some(secret), Some(params)) = (secret, body.get_mut("action_params"))
+        && text(params, "authenticationValue").is_empty()
+        && params.get("authenticationKey") == before.pointer("/action_params/authenticationKey")
+    {
+        set(params, "authenticationValue", secret.clone());
+    }
     repos(ctx, &input, &mut body)?;
     shaped(ctx, &mut body)?;
     set(&mut body, "updated_at", ctx.stamp());
