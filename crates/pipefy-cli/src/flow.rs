@@ -62,6 +62,7 @@ impl Flow<'_> {
             approval,
             ask: None,
             budget: self.budget.clone(),
+            room: None,
             options: Default::default(),
             op: None,
             unanswered: Default::default(),

@@ -19,8 +19,9 @@ const HOW: &str =
     "<!-- Made from the definitions; do not edit. UPDATE_DOCS=1 cargo test -p pipefy-cli reference rewrites it. -->";
 
 /// Options that many tools share: what they mean is said once.
-const SHARED: [(&str, &str); 9] = [
+const SHARED: [(&str, &str); 10] = [
     ("fields", "only these fields of each item, e.g. `[\"id\", \"title\"]`"),
+    ("format", "the form of a list: `json`, `compact` (columns and rows) or `csv`"),
     ("all", "follow the pages"),
     ("max_items", "with `all`: stop after about this many items (5000)"),
     ("max_seconds", "with `all`: stop after this many seconds (60)"),

@@ -71,6 +71,7 @@ pub(crate) fn describe<'a>(_: &'a Start, args: Map<String, Value>) -> BoxFuture<
             "command": command(tool),
             "description": tool.description(),
             "arguments": tool.input_schema(),
+            "result": tool.result_schema(true),
         })))
     })
 }

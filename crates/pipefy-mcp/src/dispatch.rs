@@ -114,7 +114,9 @@ async fn discover(
         Ok(arguments) => match tool {
             MetaTool::GetToolCategories => Ok(meta::categories(exposure)),
             MetaTool::SearchTools => Ok(meta::search(exposure, &text(&arguments, "keyword"))),
-            MetaTool::DescribeTool => meta::describe(exposure, &text(&arguments, "name")),
+            MetaTool::DescribeTool => {
+                meta::describe(exposure, &text(&arguments, "name"), runtime.toolbox().unified_envelope)
+            }
             MetaTool::ExecuteTool => match meta::find(exposure, &text(&arguments, "name")) {
                 Err(error) => Err(error),
                 Ok(hidden) => {
@@ -177,6 +179,7 @@ async fn run(runtime: &McpRuntime, tool: &'static Tool, call: Invocation<'_>, wa
             approval: Approval::Token { key, now: jiff::Timestamp::now().as_second() },
             ask,
             budget,
+            room: Some(runtime.result_budget()).filter(|bytes| *bytes > 0),
             options: Options::default(),
             op: None,
             unanswered: Default::default(),

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use http::request::Parts;
 use pipefy::Progress;
+use pipefy_tools::Ask;
 use rmcp::model::*;
 use rmcp::service::{OriginatingRequestId, Peer, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
@@ -19,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use crate::catalogue::{BadNarrowing, Exposure};
 use crate::completion;
 use crate::dispatch::{CallReply, Invocation, dispatch};
-use crate::elicit::PeerAsk;
+use crate::elicit::{InvalidState, PeerAsk, RoundAsk};
 use crate::instructions::INSTRUCTIONS;
 use crate::prompts;
 use crate::resources;
@@ -33,6 +34,11 @@ const REPORTS: usize = 32;
 const LAST_REPORTS: Duration = Duration::from_millis(250);
 /// Longest id in a log message to the client, in characters.
 const LONGEST_ID: usize = 64;
+
+/// Silence after which a client that wants to hear of progress is told that the call goes on; promised are 15 s.
+const SILENCE: Duration = Duration::from_secs(10);
+/// What a report rises by at least.
+const STEP: f64 = 0.001;
 
 /// Methods that exist. One of them with parameters of a wrong shape arrives as a custom request.
 const METHODS: [&str; 12] = [
@@ -157,6 +163,10 @@ fn bad_header(error: BadNarrowing) -> ErrorData {
     ErrorData::invalid_params(error.to_string(), None)
 }
 
+fn invalid_state(_: InvalidState) -> ErrorData {
+    ErrorData::invalid_params("Invalid or expired requestState", Some(json!({ "reason": "invalid_request_state" })))
+}
+
 fn invalid_params() -> ErrorData {
     ErrorData::new(ErrorCode::INVALID_PARAMS, "Invalid request parameters", Some("".into()))
 }
@@ -216,19 +226,22 @@ impl ServerHandler for Handler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        if request.request_state.is_some() {
-            return Err(ErrorData::invalid_params(
-                "Invalid or expired requestState",
-                Some(json!({ "reason": "invalid_request_state" })),
-            ));
-        }
         let parts = Self::request(&context);
         let exposure = self.runtime.exposure(parts).map_err(bad_header)?;
         if self.tells.load(Ordering::Relaxed) || wants_debug(&context) {
             tell(&context, &request).await;
         }
+        let now = jiff::Timestamp::now().as_second();
+        let key = || self.runtime.confirmation_key(parts);
+        let asks = self.runtime.may_ask(&request.name);
+        let round = RoundAsk::of(&context, &request, asks, key, self.runtime.answered(), now).map_err(invalid_state)?;
         let id = context.id.to_string();
-        let ask = PeerAsk::of(&context, &self.input_end);
+        let peer = PeerAsk::of(&context, &self.input_end);
+        let ask: Option<&dyn Ask> = match (&peer, &round) {
+            (Some(peer), _) => Some(peer),
+            (None, Some(round)) => Some(round),
+            (None, None) => None,
+        };
         let (progress, reports) = match context.meta.get_progress_token() {
             Some(token) => {
                 let (sender, receiver) = mpsc::channel(REPORTS);
@@ -242,9 +255,9 @@ impl ServerHandler for Handler {
             Invocation {
                 id: &id,
                 name: &request.name,
-                arguments: request.arguments.unwrap_or_default(),
+                arguments: request.arguments.clone().unwrap_or_default(),
                 request: parts,
-                ask: ask.as_ref().map(|ask| ask as &dyn pipefy_tools::Ask),
+                ask,
                 progress,
                 cancel: context.ct.clone(),
             },
@@ -253,6 +266,13 @@ impl ServerHandler for Handler {
             Some((token, reports)) => reporting(call, &context.peer, token, reports).await,
             None => call.await,
         };
+        if let Some(question) = round.and_then(|round| round.input_required(&request, key, now)) {
+            let question = match stamp(&context) {
+                Some(meta) => question.with_meta(meta),
+                None => question,
+            };
+            return Ok(question.into());
+        }
         let structured = since(&context, &ProtocolVersion::V_2025_06_18);
         Ok(result(&reply, structured).with_meta(stamp(&context)).into())
     }
@@ -471,22 +491,18 @@ impl Progress for Reports {
     }
 }
 
-/// Runs a call and sends its reports, in order and before its answer, under the caller's own token.
+/// Runs a call and sends its reports, in order and before its answer, under the caller's own token. A call that is silent is
+/// said to go on, so that nobody takes it for dead.
 async fn reporting(
     call: impl Future<Output = CallReply>,
     peer: &Peer<RoleServer>,
     token: ProgressToken,
-    mut reports: mpsc::Receiver<(u64, Option<u64>, String)>,
+    reports: mpsc::Receiver<(u64, Option<u64>, String)>,
 ) -> CallReply {
-    let forward = async move {
-        while let Some((done, total, message)) = reports.recv().await {
-            let mut report = ProgressNotificationParam::new(token.clone(), done as f64).with_message(message);
-            report.total = total.map(|total| total as f64);
-            if peer.notify_progress(report).await.is_err() {
-                break;
-            }
-        }
-    };
+    let forward = forward(token, reports, SILENCE, |report| {
+        let peer = peer.clone();
+        async move { peer.notify_progress(report).await.is_ok() }
+    });
     let mut forward = std::pin::pin!(forward);
     let mut call = std::pin::pin!(call);
     let reply = tokio::select! {
@@ -496,6 +512,32 @@ async fn reporting(
     // The call has dropped its end, so this ends with the last report.
     let _late = tokio::time::timeout(LAST_REPORTS, forward).await;
     reply
+}
+
+/// Sends reports until there are no more, each with a higher value than the one before (a rule of the protocol); after
+/// `silence` without one, a report that the call goes on.
+async fn forward<Sent: Future<Output = bool> + Send>(
+    token: ProgressToken,
+    mut reports: mpsc::Receiver<(u64, Option<u64>, String)>,
+    silence: Duration,
+    mut send: impl FnMut(ProgressNotificationParam) -> Sent + Send,
+) {
+    let mut last: Option<f64> = None;
+    loop {
+        let next = tokio::time::timeout(silence, reports.recv()).await;
+        let (done, total, message) = match next {
+            Ok(Some((done, total, message))) => (done as f64, total, message),
+            Ok(None) => return,
+            Err(_) => (last.unwrap_or(0.0), None, "still running".to_owned()),
+        };
+        let done = last.map_or(done, |last| done.max(last + STEP));
+        last = Some(done);
+        let mut report = ProgressNotificationParam::new(token.clone(), done).with_message(message);
+        report.total = total.map(|total| total as f64);
+        if !send(report).await {
+            return;
+        }
+    }
 }
 
 #[cfg(test)]
@@ -549,5 +591,29 @@ mod tests {
         assert_eq!(shown["structuredContent"], object);
         assert_eq!(serde_json::from_str::<Value>(shown["content"][0]["text"].as_str().unwrap()).unwrap(), object);
         assert!(serde_json::to_value(result(&failure, false)).unwrap().get("structuredContent").is_none());
+    }
+
+    #[tokio::test]
+    async fn reports_rise_and_silence_is_broken() {
+        let (sender, receiver) = mpsc::channel(8);
+        for done in [3, 3, 1, 7] {
+            sender.try_send((done, Some(9), format!("{done}"))).unwrap();
+        }
+        let mut sent: Vec<(f64, String)> = Vec::new();
+        let mut sender = Some(sender);
+        let token = ProgressToken(NumberOrString::Number(1));
+        forward(token, receiver, Duration::from_millis(10), |report| {
+            sent.push((report.progress, report.message.clone().unwrap_or_default()));
+            // Three more come of silence alone.
+            if sent.len() == 7 {
+                sender = None;
+            }
+            ready(true)
+        })
+        .await;
+        assert!(sent.len() >= 7, "{sent:?}");
+        assert!(sent.windows(2).all(|pair| pair[0].0 < pair[1].0), "{sent:?}");
+        assert_eq!((sent[0].0, sent[3].0), (3.0, 7.0));
+        assert!(sent[4..7].iter().all(|(done, message)| *done < 8.0 && message == "still running"), "{sent:?}");
     }
 }

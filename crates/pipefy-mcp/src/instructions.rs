@@ -4,10 +4,12 @@
 /// Sent with `initialize` and `server/discover`. Every byte is paid for in each conversation.
 pub const INSTRUCTIONS: &str = "\
 Pipefy: Kanban-style processes (pipes, phases, cards), database tables, automations, AI agents, portals and reports.
-Options that many tools share:
-- fields: only these fields of each item, e.g. [\"id\", \"title\"]; saves room in large results.
+Options that many tools share; every tool that reads takes the first three, listed or not:
+- fields: only these fields of each item, e.g. [\"id\", \"title\"], of cards and records also form fields by label; saves \
+room in large results.
+- format: compact gives lists as columns and rows, csv as CSV text.
 - all: follow the pages up to max_items (5000) and max_seconds (60); `complete` says whether that was everything, \
-`next_cursor` where to go on.
+`returned` and `total` how much, `next_cursor` where to go on (as `after`).
 - dry_run: lists what would be sent and sends nothing.
 - verify: reads the change back and says whether it took effect.
 - confirm, confirmation_token: what destroys something previews first. Show the preview to the user; after explicit approval \

@@ -20,6 +20,7 @@ use tokio::sync::Semaphore;
 use crate::audit::{Audit, AuditError};
 use crate::call_log::CallLog;
 use crate::catalogue::{BadNarrowing, Entry, Exposure, Narrowed, Narrowing, Selection, UnknownToolset};
+use crate::elicit::Answered;
 use crate::handler::Handler;
 use crate::hosted;
 use crate::http::{Called, Inbound, LoneCall, Served, stderr_lines};
@@ -136,6 +137,8 @@ pub struct McpRuntime {
     /// What requests see that narrow themselves.
     narrowed: Narrowed,
     keys: ConfirmationKeys,
+    /// Forms that were answered in a round of their own.
+    answered: Answered,
     running: Semaphore,
     result_budget: usize,
     watchers: Watchers,
@@ -206,6 +209,7 @@ impl McpRuntime {
                 process: ConfirmationKey::random()?,
                 secret: settings.mcp.confirmation_secret.clone(),
             },
+            answered: Answered::default(),
             running: Semaphore::new(CALLS_AT_A_TIME),
             result_budget: settings.mcp.result_budget.unwrap_or(0),
             watchers: Watchers {
@@ -315,6 +319,10 @@ impl McpRuntime {
 
     pub(crate) fn confirmation_key(&self, request: Option<&Parts>) -> ConfirmationKey {
         self.keys.of(request)
+    }
+
+    pub(crate) fn answered(&self) -> &Answered {
+        &self.answered
     }
 
     pub(crate) fn call_log(&self) -> Option<&CallLog> {

@@ -336,6 +336,94 @@ async fn a_session_is_its_owners_on_every_verb() {
     assert_eq!(server.app.sessions(), 1);
 }
 
+/// The revision without handshake: a call that needs a form ends with the question, and goes on when it comes again with the
+/// answer. The sealed state is for one person, tool, set of arguments and answer.
+#[tokio::test]
+async fn a_form_is_answered_in_a_second_round() {
+    let rig = Rig::start().await;
+    let secret = [("PIPEFY_MCP_CONFIRMATION_SECRET", "0123456789abcdef0123456789abcdef")];
+    let (first, second) = (
+        rig.server(rig.sandbox.url(), &secret, options()).await,
+        rig.server(rig.sandbox.url(), &secret, Mode::Stateless.options()).await,
+    );
+    let pipe = pipe_with_form(&rig).await;
+    let ana = rig.mint(json!({})).await;
+    let ben = rig.mint(json!({"person": people()[1].email})).await;
+    let arguments = json!({"pipe_id": pipe, "title": "By rounds"});
+    let round = async |server: &Server, bearer: &str, tool: &'static str, arguments: &Value, more: Value| {
+        let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}}});
+        let mut params = json!({"name": tool, "arguments": arguments, "_meta": meta});
+        params.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string();
+        let authorization = format!("Bearer {bearer}");
+        let headers = [
+            ("Authorization", authorization.as_str()),
+            ("MCP-Protocol-Version", "2026-07-28"),
+            ("Mcp-Method", "tools/call"),
+            ("Mcp-Name", tool),
+        ];
+        server.post(&body, &headers).await.messages().pop().unwrap()
+    };
+    let asked = round(&first, &ana, "create_card", &arguments, json!({})).await;
+    let result = &asked["result"];
+    assert_eq!(result["resultType"], "input_required", "{asked}");
+    let form = &result["inputRequests"]["form"];
+    assert_eq!((&form["method"], &form["params"]["mode"]), (&json!("elicitation/create"), &json!("form")), "{asked}");
+    let content: serde_json::Map<String, Value> = form["params"]["requestedSchema"]["properties"]
+        .as_object()
+        .unwrap()
+        .iter()
+        .map(|(name, field)| {
+            let value = match (field["type"].as_str().unwrap(), field["format"].as_str()) {
+                ("number" | "integer", _) => json!(7),
+                ("boolean", _) => json!(true),
+                (_, Some("date")) => json!("2026-03-05"),
+                (_, Some("date-time")) => json!("2026-03-05T10:00:00Z"),
+                (_, Some("email")) => json!("ana@example.com"),
+                _ => field["enum"].get(0).cloned().unwrap_or_else(|| json!("text")),
+            };
+            (name.clone(), value)
+        })
+        .collect();
+    let answer = |state: &Value, answer: Value| json!({"requestState": state, "inputResponses": {"form": answer}});
+    let accept = |state: &Value| answer(state, json!({"action": "accept", "content": content}));
+    let state = &result["requestState"];
+
+    let text = state.as_str().unwrap();
+    let tampered = json!(format!("{}A", &text[..text.len() - 1]));
+    let other = json!({"pipe_id": pipe, "title": "Another"});
+    for (what, refused) in [
+        ("another person", round(&first, &ben, "create_card", &arguments, accept(state)).await),
+        ("other arguments", round(&first, &ana, "create_card", &other, accept(state)).await),
+        ("another tool", round(&first, &ana, "fill_card_phase_fields", &arguments, accept(state)).await),
+        ("a tool that asks nobody", round(&first, &ana, "get_card", &arguments, accept(state)).await),
+        ("tampered", round(&first, &ana, "create_card", &arguments, accept(&tampered)).await),
+        ("nonsense", round(&first, &ana, "create_card", &arguments, accept(&json!("x"))).await),
+    ] {
+        assert_eq!(refused["error"]["code"], -32602, "{what}: {refused}");
+        assert_eq!(refused["error"]["data"], json!({"reason": "invalid_request_state"}), "{what}");
+    }
+    // A state without an answer asks again; another replica with the secret takes the answer, with a newer bearer.
+    let again = round(&first, &ana, "create_card", &arguments, json!({"requestState": state})).await;
+    assert_eq!(again["result"]["resultType"], "input_required", "{again}");
+    let newer = rig.mint(json!({})).await;
+    let done = round(&second, &newer, "create_card", &arguments, accept(state)).await;
+    assert_eq!(done["result"]["resultType"], "complete", "{done}");
+    assert!(done["result"]["structuredContent"]["createCard"]["card"]["id"].is_string(), "{done}");
+    let replayed = round(&second, &newer, "create_card", &arguments, accept(state)).await;
+    assert_eq!(replayed["error"]["data"], json!({"reason": "invalid_request_state"}), "{replayed}");
+    let declined = round(
+        &first,
+        &ana,
+        "create_card",
+        &arguments,
+        answer(&again["result"]["requestState"], json!({"action": "decline"})),
+    )
+    .await;
+    assert!(declined["result"].to_string().contains("cancelled by the user"), "{declined}");
+}
+
 async fn pipe_with_form(rig: &Rig) -> Value {
     let query = json!({"query": "{ organizations { pipes { id start_form_fields { id } } } }"});
     let request = rig.issuer.http.post(format!("{}/graphql", rig.sandbox.url()));

@@ -22,6 +22,8 @@ mod case;
 mod document;
 #[path = "../../pipefy/tests/mock/mod.rs"]
 mod mock;
+#[path = "matrix/outputs.rs"]
+mod outputs;
 #[allow(dead_code)]
 #[path = "cases/pattern.rs"]
 mod pattern;
@@ -719,7 +721,9 @@ async fn every_tool_runs_on_the_sandbox() {
         rows.len(),
         not_served.join(" ")
     );
-    let wrong: Vec<String> = proofs.into_values().filter_map(Problems::verdict).collect();
+    let mut wrong: Vec<String> = proofs.into_values().filter_map(Problems::verdict).collect();
+    drop(played);
+    wrong.extend(world.close().await);
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(not_served.len() <= exceptions().not_served_at_most, "{} tools are not served any more", not_served.len());
 }

@@ -11,6 +11,8 @@ use schemars::generate::SchemaSettings;
 
 use crate::call::Options;
 use crate::error::{Kind, ToolError};
+use crate::fit::Rest;
+use crate::listing::Format;
 use crate::op::{Class, Op};
 
 /// Schema format that marks an id (layer 1): text, trimmed, not blank, or an integer.
@@ -111,7 +113,7 @@ pub(crate) fn published(op: &Op, schema: &Value) -> Value {
         map.remove("additionalProperties");
         let properties = map.entry("properties").or_insert_with(|| json!({}));
         if let Value::Object(properties) = properties {
-            for (name, schema) in shared(op) {
+            for (name, schema, _) in shared(op).filter(|(.., listed)| *listed) {
                 properties.insert(name.to_owned(), schema.clone());
             }
         }
@@ -133,13 +135,16 @@ fn unmark(schema: &mut Value) {
 }
 
 /// The schemas of the options that operations share. They are explained once, in the server's instructions. Those that are
-/// not in the contract are written as shortly as can be: each byte counts for every tool in every conversation.
+/// not in the contract are written as shortly as can be: each byte counts for every tool in every conversation. For the same
+/// reason some are taken by every read and listed only where they matter most.
 struct Shared {
     flag: Value,
     own_flag: Value,
     text: Value,
     list: Value,
     number: Value,
+    format: Value,
+    rest: Value,
 }
 
 static SHARED: LazyLock<Shared> = LazyLock::new(|| Shared {
@@ -148,24 +153,29 @@ static SHARED: LazyLock<Shared> = LazyLock::new(|| Shared {
     own_flag: json!({ "type": "boolean" }),
     list: json!({ "type": "array", "items": { "type": "string" } }),
     number: json!({ "type": "integer" }),
+    format: json!({ "enum": Format::NAMES }),
+    rest: json!({ "type": "object" }),
 });
 
-/// The options an operation shares with others.
-fn shared(op: &Op) -> impl Iterator<Item = (&'static str, &'static Value)> {
-    let Shared { flag, own_flag, text, list, number } = &*SHARED;
+/// The options an operation shares with others, and whether its schema lists them.
+fn shared(op: &Op) -> impl Iterator<Item = (&'static str, &'static Value, bool)> {
+    let Shared { flag, own_flag, text, list, number, format, rest } = &*SHARED;
+    let (reads, lists) = (op.class == Class::Read, op.paging.is_some());
     [
-        (op.confirms, "confirm", flag),
-        (op.confirms, "confirmation_token", text),
-        (op.debug, "debug", flag),
-        (op.selects.is_some(), "fields", list),
-        (op.paging.is_some(), "all", own_flag),
-        (op.paging.is_some(), "max_items", number),
-        (op.paging.is_some(), "max_seconds", number),
-        (op.class != Class::Read, "dry_run", own_flag),
-        (op.class != Class::Read, "verify", own_flag),
+        (op.confirms, "confirm", flag, true),
+        (op.confirms, "confirmation_token", text, true),
+        (op.debug, "debug", flag, true),
+        (reads, "fields", list, op.selects.is_some()),
+        (reads, "all", own_flag, lists),
+        (reads, "max_items", number, lists),
+        (reads, "max_seconds", number, lists),
+        (reads, "format", format, lists),
+        (!reads, "dry_run", own_flag, true),
+        (!reads, "verify", own_flag, true),
+        (reads || op.class == Class::ByInput, "rest", rest, false),
     ]
     .into_iter()
-    .filter_map(|(takes, name, schema)| takes.then_some((name, schema)))
+    .filter_map(|(takes, name, schema, listed)| takes.then_some((name, schema, listed)))
 }
 
 /// From here on a float does not name one integer: 2^53.
@@ -191,12 +201,22 @@ pub fn check(
     let mut problems = Vec::new();
     let mut options = Map::new();
     let mut rest = arguments;
-    for (name, schema) in shared(op) {
+    let own = |name: &str| schema.get("properties").is_some_and(|properties| properties.get(name).is_some());
+    // What is not listed gives way to an argument of the tool's own.
+    for (name, schema, _) in shared(op).filter(|(name, _, listed)| *listed || !own(name)) {
         // Of our own options, which have no default written, null is the same as not given.
         if let Some(value) = rest.remove(name).filter(|value| !value.is_null() || schema.get("default").is_some()) {
             let mut path = vec![Value::from(name)];
             options.insert(name.to_owned(), coerce(value, schema, &mut path, &mut problems));
         }
+    }
+    if options.get("rest").is_some_and(|rest| rest.is_object() && Rest::read(rest).is_none()) {
+        problem(
+            &mut problems,
+            &[Value::from("rest")],
+            "value_error",
+            "must be {path, from}, as `truncated.next` gives it",
+        );
     }
     let rest = Value::Object(rest);
     inexact(&rest, &mut Vec::new(), &mut problems);
@@ -252,6 +272,7 @@ fn read_options(options: &Map<String, Value>) -> Options {
         max_seconds: number("max_seconds"),
         dry_run: flag("dry_run"),
         verify: flag("verify"),
+        rest: options.contains_key("rest"),
     }
 }
 

@@ -106,6 +106,8 @@ pub enum AskError {
     Closed,
     /// It was asked and what came back is no answer.
     Failed(String),
+    /// The form was handed over; the answer comes with the same call, made again.
+    Later,
 }
 
 /// Options that many tools share, taken out of the arguments.
@@ -129,6 +131,8 @@ pub struct Options {
     pub dry_run: bool,
     /// Read the change back.
     pub verify: bool,
+    /// The part of the result that is wanted, in a call that repeats another.
+    pub rest: bool,
 }
 
 /// One call of one capability.
@@ -145,6 +149,8 @@ pub struct Call<'a> {
     pub ask: Option<&'a dyn Ask>,
     /// How long it may take, and who wants to know.
     pub budget: Budget,
+    /// Bytes of JSON that the result may have; `None` when there is no limit. Listings end in time.
+    pub room: Option<usize>,
     /// The options of this call; filled by [`crate::Tool::call`].
     pub options: Options,
     /// The operation that is called; filled by [`crate::Tool::call`].

@@ -10,8 +10,10 @@ use crate::call::Call;
 use crate::capability::Row;
 use crate::discovery;
 use crate::error::ToolError;
+use crate::listing;
 use crate::op::{Class, Op};
 use crate::outcome::Outcome;
+use crate::output;
 use crate::paging;
 use crate::tools::order::ORDER;
 
@@ -56,6 +58,11 @@ impl Tool {
         self.row.op.output_schema.then(|| json!({ "type": "object" }))
     }
 
+    /// The precise JSON schema of what MCP shows of its result. `unified`: as `PIPEFY_MCP_UNIFIED_ENVELOPE` is set.
+    pub fn result_schema(&self, unified: bool) -> Value {
+        output::schema(self.row.op, unified)
+    }
+
     /// Checks the arguments and what they touch, and runs it. `call.options` and `call.op` are set here.
     ///
     /// # Errors
@@ -63,24 +70,39 @@ impl Tool {
     pub async fn call(&self, arguments: Map<String, Value>, mut call: Call<'_>) -> Result<Outcome, ToolError> {
         let (arguments, options) = arguments::check(self.row.op, self.schema(), arguments)?;
         let all = options.all;
+        let pruned = options.fields.clone().filter(|_| self.row.op.selects.is_none());
+        let mut options = options;
+        let forms = listing::FormFields::take(self.row.op, &call.toolbox.selections, &mut options);
+        let mut arguments = arguments;
+        if forms.is_some() && self.schema().pointer("/properties/include_fields").is_some() {
+            arguments.insert("include_fields".to_owned(), true.into());
+        }
         call.options = options;
         call.op = Some(self.row.op);
         let scope = call.policy.scope.as_deref();
         if let Some(scope) = scope {
             scope.admit(self.row.op, &arguments, &call).await?;
         }
-        let outcome = match self.row.op.paging {
+        let mut outcome = match self.row.op.paging {
             Some(paging) if all => paging::all(self.row, paging, arguments, &call).await,
             _ => (self.row.run)(arguments, &call).await,
         }?;
-        let outcome = match call.unanswered.get() {
-            Some(field) if self.row.op.class == Class::Read => outcome.unanswered(self.row.op.shape, field),
-            _ => outcome,
-        };
-        match scope {
-            Some(scope) => scope.trim(self.row.op, outcome, &call).await,
-            None => Ok(outcome),
+        if let (Some(field), Class::Read) = (call.unanswered.get(), self.row.op.class) {
+            outcome = outcome.unanswered(self.row.op.shape, field);
         }
+        if let Some(scope) = scope {
+            outcome = scope.trim(self.row.op, outcome, &call).await?;
+        }
+        if let Some(fields) = pruned {
+            listing::prune(self.row.op, &mut outcome, &fields)?;
+        }
+        if let Some(forms) = forms {
+            forms.choose(self.row.op, &mut outcome)?;
+        }
+        if all && self.row.op.paging.is_none() {
+            outcome = listing::account(self.row.op, outcome);
+        }
+        Ok(outcome)
     }
 }
 

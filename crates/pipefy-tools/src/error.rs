@@ -245,6 +245,7 @@ impl<'a> Explain<'a> {
                 // Pipefy may miss something that was named beside the main thing, such as a label of a card.
                 Some(kind)
                     if !self.keep_not_found
+                        && (codes.is_empty() || has(&NOT_FOUND_CODES))
                         && named_missing(&text).is_some_and(|(_, id)| self.id.is_some_and(|own| own != id)) =>
                 {
                     let (missing, id) = named_missing(&text).unwrap_or((kind.to_owned(), ""));

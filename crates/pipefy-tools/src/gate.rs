@@ -29,7 +29,15 @@ pub(crate) async fn pass<T: Write>(arguments: Map<String, Value>, call: &Call<'_
     {
         return Ok(preview);
     }
-    let outcome = T::act(&plan, &Act::after_the_gate(call)).await?;
+    if call.options.rest && !plan.steps.is_empty() {
+        return Err(ToolError::new(
+            Kind::Input,
+            "rest repeats a call, and this one changes data. Nothing was sent; read the data instead.",
+        )
+        .code("INVALID_ARGUMENTS"));
+    }
+    let mut outcome = T::act(&plan, &Act::after_the_gate(call)).await?;
+    outcome.wrote = !plan.steps.is_empty();
     if !call.options.verify {
         return Ok(outcome);
     }

@@ -13,13 +13,16 @@ mod catalogue;
 mod confirm;
 mod discovery;
 mod error;
+mod fit;
 #[doc(hidden)]
 pub mod fuzzing;
 mod fuzzy;
 mod gate;
 mod ipaas;
+mod listing;
 mod op;
 mod outcome;
+mod output;
 mod paging;
 mod plan;
 pub mod playbooks;

@@ -105,12 +105,22 @@ pub struct Outcome {
     pub whole: bool,
     /// With [`crate::Shape::Text`]: also give the parsed data.
     pub parsed: bool,
+    /// Whether a change was sent, so that the call must not be repeated.
+    pub wrote: bool,
 }
 
 impl Outcome {
     /// A result.
     pub fn new(body: impl Into<Body>) -> Self {
-        Self { body: body.into(), message: None, page: None, extra: Map::new(), whole: false, parsed: false }
+        Self {
+            body: body.into(),
+            message: None,
+            page: None,
+            extra: Map::new(),
+            whole: false,
+            parsed: false,
+            wrote: false,
+        }
     }
 
     /// A result that is shown as it is, whatever the operation's shape.

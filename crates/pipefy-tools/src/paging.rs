@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 use crate::call::Call;
 use crate::capability::Row;
 use crate::error::{ToolError, bounds};
+use crate::fit;
 use crate::op::Paging;
 use crate::outcome::{Body, Outcome, Page, dig, dig_mut};
 
@@ -16,6 +17,11 @@ use crate::outcome::{Body, Outcome, Page, dig, dig_mut};
 pub(crate) const ALL_ITEMS: u64 = 5_000;
 /// Seconds that `all` takes at most when the call says nothing.
 pub(crate) const ALL_SECONDS: u64 = 60;
+
+/// Bytes that a result needs beside its items.
+const ENVELOPE: usize = 2_000;
+/// Why a listing ended before its limits.
+const FULL: &str = "the result is full; go on with `after` = next_cursor";
 
 /// Checks a page size (`spec/mcp-server.md` section 13).
 ///
@@ -81,6 +87,7 @@ pub(crate) async fn all(
     let mut cursors = Cursors::from(arguments.get("after").and_then(Value::as_str));
     let now = |cursors: &Cursors| cursors.now().map(str::to_owned);
     let mut items: Vec<Value> = Vec::new();
+    let mut bytes = 0;
     let mut result: Option<(Outcome, Value)> = None;
     let mut stopped: Option<String> = None;
     let (complete, next_cursor) = loop {
@@ -99,6 +106,12 @@ pub(crate) async fn all(
             None => Page::from_page_info(dig(&body, paging.page_info), page_size),
         };
         if let Some(Value::Array(list)) = dig_mut(&mut body, paging.items) {
+            // A page that does not fit is left for the next call, which begins with it.
+            bytes += list.iter().map(|item| fit::size(item) + 1).sum::<usize>();
+            if result.is_some() && call.room.is_some_and(|room| bytes + ENVELOPE > room) {
+                stopped = Some(FULL.to_owned());
+                break (false, cursor);
+            }
             items.append(list);
         }
         call.budget.advance(1, None, &format!("{} items read", items.len()));

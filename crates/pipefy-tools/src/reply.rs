@@ -4,7 +4,9 @@ use serde_json::{Map, Value, json};
 
 use crate::call::Toolbox;
 use crate::error::ToolError;
-use crate::op::{Op, Shape};
+use crate::fit::{self, Cut, Rest};
+use crate::listing::{self, Format};
+use crate::op::{Class, Op, Shape};
 use crate::outcome::{Body, Outcome};
 
 /// A finished MCP result.
@@ -52,15 +54,21 @@ pub fn render(
     arguments: &Map<String, Value>,
     limit: usize,
 ) -> Reply {
-    let (payload, failed) = match result {
-        Ok(outcome) => (dress(op.shape, toolbox.unified_envelope, outcome), false),
-        Err(error) => (Payload::Value(error.envelope()), true),
+    let outcome = match result {
+        Ok(outcome) => outcome,
+        Err(error) => return Reply { payload: Payload::Value(error.envelope()), failed: true },
     };
-    Reply { payload: fit(op, payload, arguments, limit), failed }
+    // What was changed is not to be changed again for the sake of the rest.
+    let again = !outcome.wrote && op.class != Class::Write && op.class != Class::Destructive;
+    let payload = dress(op, toolbox.unified_envelope, Format::read(arguments.get("format")), outcome);
+    let (payload, failed) = fit(op, payload, arguments, limit, again);
+    Reply { payload, failed }
 }
 
-fn dress(shape: Shape, unified: bool, outcome: Outcome) -> Payload {
-    let Outcome { body, message, page, extra, whole, parsed } = outcome;
+fn dress(op: &Op, unified: bool, format: Format, outcome: Outcome) -> Payload {
+    let shape = op.shape;
+    let Outcome { body, message, page, extra, whole, parsed, .. } = outcome;
+    let body = if whole { body } else { listing::shape(op, body, format) };
     if whole {
         let mut value = body.into_value();
         if let Value::Object(map) = &mut value {
@@ -159,152 +167,91 @@ fn end_of_string(text: &str) -> usize {
 }
 
 /// Room kept for the note about what was cut.
-const NOTE: usize = 1_500;
+const NOTE: usize = 600;
+/// Arguments longer than this are not repeated in the note.
+const ARGUMENTS: usize = 1_000;
 
-/// Cuts a payload to `limit` bytes of text: valid JSON, with what was dropped and how to get it.
-fn fit(op: &Op, payload: Payload, arguments: &Map<String, Value>, limit: usize) -> Payload {
+/// Cuts a payload to `limit` bytes of text, and to the part that the call asks for: valid JSON, with what was dropped and the
+/// call that gives it. `again`: the call may be repeated.
+fn fit(op: &Op, payload: Payload, arguments: &Map<String, Value>, limit: usize, again: bool) -> (Payload, bool) {
+    let rest = arguments.get("rest").and_then(wanted_rest).filter(|_| again);
     let small = match &payload {
         Payload::Data(data) => data.len() <= limit,
         Payload::Value(_) => false,
     };
-    if limit == 0 || small || payload.text().len() <= limit {
-        return payload;
+    if rest.is_none() && (limit == 0 || small || payload.text().len() <= limit) {
+        return (payload, false);
     }
-    let mut value = payload.value();
-    let target = limit.saturating_sub(NOTE).max(limit / 2);
-    let mut cuts = Vec::new();
-    for _ in 0..64 {
-        let size = size_of(&value);
-        if size <= target {
+    let whole = payload.value();
+    let mut room = if limit == 0 { usize::MAX } else { limit.saturating_sub(NOTE).max(limit / 2) };
+    let mut shown = Value::Null;
+    // What is said about the cuts needs room too; how much is known only afterwards.
+    for _ in 0..8 {
+        let (value, cuts) = match &rest {
+            None => fit::within(whole.clone(), room),
+            Some(rest) => match rest.of(&whole, room) {
+                Some((part, cuts)) => (json!({ "success": true, "rest": part }), cuts),
+                None => return (Payload::Value(gone(rest).envelope()), true),
+            },
+        };
+        shown = value;
+        if let (Value::Object(map), Some(first)) = (&mut shown, cuts.first()) {
+            if let Some(complete) = map.get_mut("complete") {
+                *complete = false.into();
+            }
+            map.insert("truncated".to_owned(), note(op, arguments, limit, &cuts, first, again));
+        }
+        let size = fit::size(&shown);
+        if limit == 0 || size <= limit {
             break;
         }
-        let Some(cut) = cut_largest(&mut value, size - target) else {
-            break;
-        };
-        cuts.push(cut);
+        room = room.saturating_sub(size - limit).max(limit / 4);
     }
-    let listing = op.paging.is_some();
-    let kept = cuts.iter().find_map(|cut| cut.get("kept").and_then(Value::as_u64)).filter(|kept| *kept > 0);
-    let next = if let (true, Some(kept)) = (listing, kept) {
-        let mut next = arguments.clone();
-        next.remove("all");
-        next.remove("max_items");
-        next.insert("first".to_owned(), kept.into());
-        forget_cursor(&mut value);
-        json!({"tool": op.name, "arguments": next, "then": "go on with `after` = the end cursor of that answer"})
-    } else if op.selects.is_some() {
-        json!({"tool": op.name, "arguments": arguments, "then": "add `fields` with only what you need"})
+    (Payload::Value(shown), false)
+}
+
+/// The option may come as JSON text.
+fn wanted_rest(option: &Value) -> Option<Rest> {
+    match option {
+        Value::String(text) => Rest::read(&serde_json::from_str(text).ok()?),
+        option => Rest::read(option),
+    }
+}
+
+fn gone(rest: &Rest) -> ToolError {
+    ToolError::invalid(format!(
+        "rest: the result has nothing at {} from {} on. It may have changed; make the call again without rest.",
+        rest.path, rest.from
+    ))
+}
+
+fn note(op: &Op, arguments: &Map<String, Value>, limit: usize, cuts: &[Cut], first: &Cut, again: bool) -> Value {
+    let dropped: Vec<Value> = cuts.iter().map(Cut::shown).collect();
+    let next = if again {
+        let mut arguments = if fit::size(&json!(arguments)) <= ARGUMENTS { arguments.clone() } else { Map::new() };
+        let partly = arguments.is_empty();
+        arguments.insert("rest".to_owned(), json!({ "path": first.path, "from": first.kept }));
+        let mut then = if partly { "with the other arguments of this call".to_owned() } else { String::new() };
+        if cuts.len() > 1 {
+            then.push_str(if partly { "; " } else { "" });
+            then.push_str("for each of `dropped`: rest = {path, from: its kept}");
+        }
+        let mut next = json!({ "tool": op.name, "arguments": arguments });
+        if let (Value::Object(next), false) = (&mut next, then.is_empty()) {
+            next.insert("then".to_owned(), then.into());
+        }
+        next
     } else {
-        json!({"tool": op.name, "then": "ask for less (narrower filters or fewer items)"})
+        json!({ "then": "the change was made; do not repeat it. Read what is missing with a tool that reads." })
     };
-    if let Value::Object(map) = &mut value {
-        map.insert("truncated".to_owned(), json!({ "limit_bytes": limit, "dropped": cuts, "next": next }));
-    }
-    Payload::Value(value)
-}
-
-fn size_of(value: &Value) -> usize {
-    value.to_string().len()
-}
-
-/// After a cut, a cursor past the dropped items would lose them.
-fn forget_cursor(value: &mut Value) {
-    match value {
-        Value::Object(map) => {
-            for (key, value) in map.iter_mut() {
-                match key.as_str() {
-                    "endCursor" | "end_cursor" | "next_cursor" => *value = Value::Null,
-                    "hasNextPage" | "has_more" => *value = Value::Bool(true),
-                    "complete" => *value = Value::Bool(false),
-                    _ => forget_cursor(value),
-                }
-            }
-        }
-        Value::Array(list) => list.iter_mut().for_each(forget_cursor),
-        _ => {}
-    }
-}
-
-/// Shortens the array or text that takes the most room, and says what was dropped.
-fn cut_largest(value: &mut Value, excess: usize) -> Option<Value> {
-    let mut path = Vec::new();
-    let path = largest(value, &mut path)?;
-    let shown = path.iter().map(|s| s.trim_matches('"').to_owned()).collect::<Vec<_>>().join(".");
-    let mut place = value;
-    for step in &path {
-        place = match place {
-            Value::Object(map) => map.get_mut(step)?,
-            Value::Array(list) => list.get_mut(step.parse::<usize>().ok()?)?,
-            _ => return None,
-        };
-    }
-    match place {
-        Value::Array(list) => {
-            let total = list.len();
-            let mut freed = 0;
-            let mut kept = total;
-            while kept > 0 && freed < excess {
-                kept -= 1;
-                freed += list.get(kept).map_or(0, size_of) + 1;
-            }
-            list.truncate(kept);
-            Some(json!({ "path": shown, "kept": kept, "total": total }))
-        }
-        Value::String(text) => {
-            let total = text.chars().count();
-            let keep = text.len().saturating_sub(excess + 16).max(64);
-            let end = text.char_indices().map(|(i, _)| i).take_while(|i| *i <= keep).last().unwrap_or(0);
-            text.truncate(end);
-            let kept = text.chars().count();
-            Some(json!({ "path": shown, "kept_characters": kept, "total_characters": total }))
-        }
-        _ => None,
-    }
-}
-
-/// The path to the array (of two or more items) or long text that takes the most room.
-fn largest(value: &Value, path: &mut Vec<String>) -> Option<Vec<String>> {
-    fn visit(value: &Value, path: &mut Vec<String>, best: &mut Option<(usize, Vec<String>)>) {
-        let size = match value {
-            Value::Array(list) if !list.is_empty() => Some(size_of(value)),
-            Value::String(text) if text.len() > 200 => Some(text.len()),
-            _ => None,
-        };
-        // An outer array wins over what is inside it, unless it has only one item.
-        let single = matches!(value, Value::Array(list) if list.len() == 1);
-        if let Some(size) = size
-            && !single
-            && best.as_ref().is_none_or(|(b, _)| size > *b)
-        {
-            *best = Some((size, path.clone()));
-        }
-        match value {
-            Value::Object(map) => {
-                for (key, value) in map {
-                    path.push(key.clone());
-                    visit(value, path, best);
-                    path.pop();
-                }
-            }
-            Value::Array(list) if single => {
-                for (index, value) in list.iter().enumerate() {
-                    path.push(index.to_string());
-                    visit(value, path, best);
-                    path.pop();
-                }
-            }
-            _ => {}
-        }
-    }
-    let mut best = None;
-    visit(value, path, &mut best);
-    best.map(|(_, path)| path)
+    json!({ "limit_bytes": limit, "dropped": dropped, "next": next })
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
     use super::*;
+    use crate::fit::tests::{any_value, put_together};
     use proptest::prelude::*;
 
     #[test]
@@ -322,17 +269,38 @@ mod tests {
         json!({"pipe_id": "1", "first": 50}).as_object().unwrap().clone()
     }
 
+    fn cut(value: Value, arguments: &Map<String, Value>, limit: usize) -> Value {
+        fit(&LIST, Payload::Value(value), arguments, limit, true).0.value()
+    }
+
     #[test]
     fn a_listing_over_budget_says_what_is_missing_and_how_to_get_it() {
         let edges: Vec<Value> = (0..50).map(|i| json!({"node": {"id": i, "title": "x".repeat(100)}})).collect();
         let value = json!({"cards": {"edges": edges, "pageInfo": {"hasNextPage": false, "endCursor": "abc"}}});
-        let Payload::Value(cut) = fit(&LIST, Payload::Value(value), &arguments(), 4_000) else { panic!() };
-        assert!(cut.to_string().len() <= 4_000);
-        let kept = cut["cards"]["edges"].as_array().unwrap().len();
-        assert!(kept > 5);
-        assert_eq!(cut["truncated"]["dropped"][0], json!({"path": "cards.edges", "kept": kept, "total": 50}));
-        assert_eq!(cut["truncated"]["next"]["arguments"], json!({"pipe_id": "1", "first": kept}));
-        assert_eq!(cut["cards"]["pageInfo"], json!({"hasNextPage": true, "endCursor": null}));
+        let first = cut(value.clone(), &arguments(), 4_000);
+        assert!(first.to_string().len() <= 4_000);
+        let kept = first["cards"]["edges"].as_array().unwrap().len();
+        assert!(kept > 20, "{kept}");
+        assert_eq!(first["truncated"]["dropped"][0], json!({"path": "/cards/edges", "kept": kept, "total": 50}));
+        let next = first["truncated"]["next"]["arguments"].as_object().unwrap();
+        assert_eq!(
+            Value::Object(next.clone()),
+            json!({"pipe_id": "1", "first": 50, "rest": {"path": "/cards/edges", "from": kept}})
+        );
+        assert_eq!(first["cards"]["pageInfo"], value["cards"]["pageInfo"]);
+        let second = cut(value.clone(), next, 8_000);
+        assert_eq!(second["rest"]["items"].as_array().unwrap().len(), 50 - kept);
+        assert!(second.get("truncated").is_none());
+        let nowhere = json!({"rest": {"path": "/no", "from": 0}});
+        assert_eq!(cut(value, nowhere.as_object().unwrap(), 0)["error"]["code"], "INVALID_ARGUMENTS");
+    }
+
+    #[test]
+    fn a_change_is_never_repeated_for_its_rest() {
+        let value = json!({"success": true, "text": "x".repeat(9_000)});
+        let (payload, _) = fit(&LIST, Payload::Value(value), &arguments(), 3_000, false);
+        let next = &payload.value()["truncated"]["next"];
+        assert!(next.get("arguments").is_none() && next["then"].as_str().unwrap().contains("do not repeat"), "{next}");
     }
 
     proptest! {
@@ -343,17 +311,35 @@ mod tests {
             prop_assert_eq!(compact(&pretty), value.to_string());
         }
 
+        /// What a caller has who follows `truncated` to its end is the whole; every part is within the budget.
         #[test]
-        fn over_budget_is_valid_and_within_budget(
-            lists in prop::collection::vec(prop::collection::vec("\\PC{0,80}", 0..60), 1..8), limit in 3_000usize..20_000,
-        ) {
-            let value = json!({"data": lists, "more": {"text": "y".repeat(9_000)}});
-            let before = value.to_string().len();
-            let payload = fit(&LIST, Payload::Value(value), &arguments(), limit);
-            let text = payload.text();
-            prop_assert!(serde_json::from_str::<Value>(&text).is_ok());
-            prop_assert!(text.len() <= limit.max(NOTE * 2), "{} > {limit}", text.len());
-            prop_assert_eq!(before > limit, payload.value().get("truncated").is_some());
+        fn parts_of_results_put_together_are_the_whole(data in any_value(), limit in 3_000usize..6_000) {
+            let whole = json!({"success": true, "data": data, "list": vec!["y".repeat(500); 12]});
+            let cuts = |shown: &Value| -> Vec<Cut> {
+                let dropped = shown["truncated"]["dropped"].as_array().into_iter().flatten();
+                let place = |cut: &Value, key: &str| usize::try_from(cut[key].as_u64().unwrap()).unwrap();
+                dropped.map(|cut| Cut {
+                    path: cut["path"].as_str().unwrap().to_owned(), kept: place(cut, "kept"), total: place(cut, "total"),
+                }).collect()
+            };
+            let mut largest = 0;
+            let mut ask = |arguments: &Map<String, Value>| {
+                let shown = cut(whole.clone(), arguments, limit);
+                largest = largest.max(shown.to_string().len());
+                shown
+            };
+            let mut first = ask(&arguments());
+            prop_assert!(first.to_string().len() == whole.to_string().len() || first.get("truncated").is_some());
+            let open = cuts(&first);
+            first.as_object_mut().unwrap().shift_remove("truncated");
+            let again = put_together(first, open, &mut |rest| {
+                let mut arguments = arguments();
+                arguments.insert("rest".to_owned(), json!({"path": rest.path, "from": rest.from}));
+                let shown = ask(&arguments);
+                (shown["rest"].clone(), cuts(&shown))
+            });
+            prop_assert_eq!(again, whole);
+            prop_assert!(largest <= limit, "{} > {}", largest, limit);
         }
     }
 }

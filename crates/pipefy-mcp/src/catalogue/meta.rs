@@ -37,7 +37,7 @@ pub(super) fn description(meta: MetaTool) -> &'static str {
         MetaTool::SearchTools => {
             "Finds tools by words of their names or by what you want done (English, Portuguese, Spanish), best first, at most 25."
         }
-        MetaTool::DescribeTool => "Gives one tool's full description and the schema of its arguments.",
+        MetaTool::DescribeTool => "Gives one tool's full description and the schemas of its arguments and result.",
         MetaTool::ExecuteTool => {
             "Runs a tool of the catalogue; the result is that tool's own. See describe_tool for its arguments."
         }
@@ -132,13 +132,14 @@ pub(crate) fn search(exposure: &Exposure, keyword: &str) -> Outcome {
 }
 
 /// One tool in full.
-pub(crate) fn describe(exposure: &Exposure, name: &str) -> Result<Outcome, ToolError> {
+pub(crate) fn describe(exposure: &Exposure, name: &str, unified: bool) -> Result<Outcome, ToolError> {
     let tool = find(exposure, name)?;
     Ok(Outcome::new(json!({
         "name": tool.name(),
         "category": tool.op().domain.name(),
         "description": tool.description(),
         "input_schema": tool.input_schema(),
+        "output_schema": tool.result_schema(unified),
     })))
 }
 

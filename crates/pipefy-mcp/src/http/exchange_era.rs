@@ -58,6 +58,7 @@ impl<S: Served> Endpoint<S> {
         self.admit_request(&mut request.parts, method, id)?;
         if method == "tools/call"
             && let Some(params) = self.lone(*params, Era::Exchange)
+            && !self.served.asks(params.name())
         {
             let version = ProtocolVersion::V_2026_07_28;
             return Ok(self.call(id, params, &version, request.parts, format, Era::Exchange).await);

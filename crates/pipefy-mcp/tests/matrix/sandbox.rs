@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use pipefy::{Budget, Credential, PipefyEngine, Selections, Surface};
@@ -17,8 +18,8 @@ use pipefy_tools::{
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::pattern;
 use crate::stage::settings;
+use crate::{outputs, pattern};
 
 const GUEST: &str = "sandbox-token-guest";
 
@@ -86,6 +87,8 @@ pub(crate) struct World {
     engine: PipefyEngine,
     toolbox: Toolbox,
     files: PathBuf,
+    /// What calls gave, by tool.
+    replies: Mutex<BTreeMap<String, Vec<Value>>>,
 }
 
 impl World {
@@ -105,12 +108,22 @@ impl World {
             local: Some(Local::default()),
             selections: Selections::default(),
         };
-        Self { sandbox, engine, toolbox, files: files.to_owned() }
+        Self { sandbox, engine, toolbox, files: files.to_owned(), replies: Mutex::default() }
     }
 
-    /// Ends it.
-    pub(crate) async fn close(self) {
+    /// Ends it. Every reply there was is held against the schema of its tool.
+    pub(crate) async fn close(self) -> Vec<String> {
         self.sandbox.shutdown().await;
+        let catalogue = Catalogue::new();
+        let replies = self.replies.into_inner().unwrap();
+        let check = |(tool, replies): (&String, &Vec<Value>)| {
+            let tool = catalogue.get(tool).unwrap();
+            let misfits: Vec<String> = replies.iter().filter_map(|reply| outputs::misfit(tool, reply)).collect();
+            misfits.first().map(|what| format!("{}: {what}", tool.name()))
+        };
+        let misfits = replies.iter().filter_map(check).collect();
+        outputs::write();
+        misfits
     }
 
     /// Calls a tool to the end, confirmation included.
@@ -125,6 +138,7 @@ impl World {
                 approval: Approval::Token { key: &key, now: 1_000 },
                 ask: None,
                 budget: Budget::unlimited().with_deadline(Instant::now() + CALL),
+                room: None,
                 options: Options::default(),
                 op: None,
                 unanswered: Default::default(),
@@ -136,7 +150,10 @@ impl World {
                     args.insert("confirmation_token".to_owned(), token.clone());
                     args.insert("confirm".to_owned(), true.into());
                 }
-                _ => return reply,
+                _ => {
+                    self.replies.lock().unwrap().entry(tool.name().to_owned()).or_default().push(reply.clone());
+                    return reply;
+                }
             }
         }
     }
@@ -395,10 +412,13 @@ pub(crate) async fn round_trip(
         return Err(format!("{} gives {written}", json!(with)));
     }
     let after = world.call(read, DEFAULT_TOKEN, args).await;
-    world.close().await;
+    if let Some(misfit) = world.close().await.pop() {
+        return Err(misfit);
+    }
     match timeless(&before) == timeless(&after) {
         true => Ok(before),
-        false => Err(format!("was {}\n    is  {}", timeless(&before), timeless(&after))),
+        false => Err(format!("was {}
+    is  {}", timeless(&before), timeless(&after))),
     }
 }
 
@@ -433,9 +453,9 @@ pub(crate) async fn play(row: &Row, catalogue: &Catalogue, shared: &World, known
     } else {
         None
     };
-    let seen = four_calls(row, tool, catalogue, own.as_ref().unwrap_or(shared), known.clone()).await;
+    let mut seen = four_calls(row, tool, catalogue, own.as_ref().unwrap_or(shared), known.clone()).await;
     if let Some(own) = own {
-        own.close().await;
+        seen.problems.extend(own.close().await.into_iter().map(|what| ("sandbox success", what)));
     }
     seen
 }

@@ -141,6 +141,12 @@ pub(crate) struct Stage {
     next: AtomicUsize,
 }
 
+impl Drop for Stage {
+    fn drop(&mut self) {
+        crate::outputs::write();
+    }
+}
+
 impl Stage {
     pub(crate) async fn open() -> Self {
         let scenes: Arc<Mutex<HashMap<usize, Scene>>> = Arc::default();
@@ -213,6 +219,7 @@ impl Stage {
                 approval: Approval::Token { key: &key, now: 1_000 },
                 ask: None,
                 budget: Budget::unlimited().with_deadline(end),
+                room: None,
                 options: Options::default(),
                 op: None,
                 unanswered: Default::default(),
@@ -243,6 +250,8 @@ impl Stage {
                 _ => break,
             }
         }
+        problems
+            .extend(crate::outputs::misfit(tool, &reply).map(|what| format!("the result has another schema: {what}")));
         let scene = self.scenes.lock().unwrap().remove(&number).unwrap();
         if play.fault.is_none() {
             problems.extend(scene.log.problems);

@@ -26,6 +26,11 @@ pub(crate) async fn ask(
             Err(ToolError::new(Kind::Declined, format!("The {what} was cancelled by the user; nothing was sent.")))
         }
         Err(AskError::Closed) => Ok(None),
+        Err(AskError::Later) => Err(ToolError::new(
+            Kind::Declined,
+            "The form waits to be filled in; nothing was sent. The call goes on when it comes again with the answer.",
+        )
+        .code("INPUT_REQUIRED")),
         Err(AskError::Failed(reason)) => Err(ToolError::new(
             Kind::Input,
             format!(

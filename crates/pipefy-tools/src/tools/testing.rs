@@ -109,6 +109,7 @@ pub(crate) struct Mock {
     settings: PipefySettings,
     key: ConfirmationKey,
     person: Option<Person>,
+    room: Option<usize>,
 }
 
 impl Mock {
@@ -137,6 +138,7 @@ impl Mock {
             settings: PipefySettings::for_base_url(base_url, policy).unwrap(),
             key: ConfirmationKey::from_bytes(b"tests"),
             person: None,
+            room: None,
         }
     }
 
@@ -183,6 +185,12 @@ impl Mock {
 
     pub(crate) fn legacy(mut self) -> Self {
         self.toolbox.unified_envelope = false;
+        self
+    }
+
+    /// Results have this many bytes at most.
+    pub(crate) fn room(mut self, bytes: usize) -> Self {
+        self.room = Some(bytes);
         self
     }
 
@@ -235,6 +243,7 @@ impl Mock {
             approval: Approval::Token { key: &self.key, now: 1_000 },
             ask: self.person.as_ref().map(|person| person as &dyn Ask),
             budget: Budget::unlimited(),
+            room: self.room,
             options: Options::default(),
             op: None,
             unanswered: Default::default(),
@@ -247,7 +256,7 @@ impl Mock {
         let result = self.call(tool, arguments.clone()).await;
         let catalogue = Catalogue::new();
         let op = catalogue.get(tool).unwrap().op();
-        render(op, &self.toolbox, result, &object(arguments), 0).payload.value()
+        render(op, &self.toolbox, result, &object(arguments), self.room.unwrap_or(0)).payload.value()
     }
 
     /// Calls a destructive tool twice: for the token, and with it.

@@ -418,3 +418,60 @@ async fn a_timed_out_move_keeps_its_text_and_costs_no_further_read() {
     assert!(reply["error"]["message"].as_str().unwrap().contains("read it back"));
     assert_eq!(mock.sent().len(), 1);
 }
+
+/// 50 cards with 60 fields each; three fields asked for, of the card or of its form, are less than a tenth of the bytes.
+#[tokio::test]
+async fn three_fields_of_sixty_are_less_than_a_tenth() {
+    let fields: Vec<Value> =
+        (0..60).map(|i| json!({"name": format!("Field {i}"), "value": format!("value number {i}")})).collect();
+    let edges: Vec<Value> = (0..50)
+        .map(|i| json!({"node": {"id": i.to_string(), "title": format!("Card {i}"), "current_phase": {"id": "1", "name": "Inbox"}, "fields": fields}}))
+        .collect();
+    let whole = json!({"edges": edges, "pageInfo": {"hasNextPage": false, "endCursor": null}});
+    let mock = Mock::new().on("cards", whole.clone()).on("cards", whole.clone()).on("cards", whole);
+    let all = mock.reply("get_cards", json!({"pipe_id": 1, "include_fields": true})).await.to_string().len();
+    let asked = json!({"pipe_id": 1, "fields": ["Field 7", "field 30", "Field 59"]});
+    let few = mock.reply("get_cards", asked).await;
+    let shown = few.pointer("/data/cards/edges/0/node/fields").and_then(Value::as_array).map(Vec::len);
+    assert_eq!(shown, Some(3), "{few}");
+    let few = few.to_string().len();
+    let asked = mock.sent().pop().unwrap();
+    assert_eq!(asked.variables["includeFields"], true);
+    println!("{few} of {all} bytes");
+    assert!(few * 10 < all, "{few} of {all} bytes");
+    let typo = mock.reply("get_cards", json!({"pipe_id": 1, "fields": ["Feild 7"]})).await;
+    let message = typo["error"]["message"].as_str().unwrap();
+    assert!(message.contains("`Feild 7`, did you mean `Field 7`?"), "{message}");
+}
+
+/// `all` ends when the result is full, and says from where to go on: calls put together give every card once.
+#[tokio::test]
+async fn all_pages_end_in_time_and_calls_put_together_are_the_whole() {
+    let page = |n: usize| {
+        let edges: Vec<Value> =
+            (0..5).map(|i| json!({"node": {"id": (n * 5 + i).to_string(), "title": "x".repeat(300)}})).collect();
+        let next = (n < 9).then(|| format!("after-{n}"));
+        json!({"totalCount": 50, "edges": edges, "pageInfo": {"hasNextPage": next.is_some(), "endCursor": next}})
+    };
+    let mut seen = Vec::new();
+    let mut cursor = Value::Null;
+    let mut calls = 0;
+    loop {
+        calls += 1;
+        let begin = cursor.as_str().map_or(0, |text| text.trim_start_matches("after-").parse::<usize>().unwrap() + 1);
+        let mock = (begin..10).fold(Mock::new().room(8_000), |mock, n| mock.on("cards", page(n)));
+        let reply = mock.reply("get_cards", json!({"pipe_id": 1, "all": true, "after": cursor})).await;
+        assert!(reply.to_string().len() <= 8_000);
+        let edges = reply["data"]["cards"]["edges"].as_array().unwrap();
+        assert_eq!((&reply["returned"], &reply["total"]), (&json!(edges.len()), &json!(50)));
+        seen.extend(edges.iter().map(|edge| edge["node"]["id"].as_str().unwrap().to_owned()));
+        if reply["complete"] == true {
+            assert!(reply.get("next_cursor").is_none());
+            break;
+        }
+        assert!(reply["stopped"].as_str().unwrap().contains("full"), "{reply}");
+        cursor = reply["next_cursor"].clone();
+    }
+    assert!(calls > 2);
+    assert_eq!(seen, (0..50).map(|i| i.to_string()).collect::<Vec<_>>());
+}

@@ -1,0 +1,374 @@
+//! What tools that list have in common: which list is meant, choosing fields where no document can be narrowed, saying
+//! whether it is complete, and the shorter forms of a list.
+
+use pipefy::{SelectionError, Selections};
+use serde_json::{Map, Value, json};
+
+use crate::call::Options;
+use crate::error::ToolError;
+use crate::op::Op;
+use crate::outcome::{Body, Outcome, dig, dig_mut};
+
+/// The form of a list in a result.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Format {
+    /// As the tool gives it.
+    #[default]
+    Json,
+    /// `{columns, rows}`: each name once, nested names joined by dots.
+    Compact,
+    /// CSV text (RFC 4180) with a header line; lists in cells are JSON text.
+    Csv,
+}
+
+impl Format {
+    /// The names, as the option takes them.
+    pub(crate) const NAMES: [&'static str; 3] = ["json", "compact", "csv"];
+
+    /// Reads the option; anything else is [`Self::Json`].
+    pub(crate) fn read(option: Option<&Value>) -> Self {
+        match option.and_then(Value::as_str) {
+            Some("compact") => Self::Compact,
+            Some("csv") => Self::Csv,
+            _ => Self::Json,
+        }
+    }
+}
+
+/// Dotted path of the list that a result is about: where the operation says, else the first list of objects, outer ones first.
+fn main_list(op: &Op, body: &Value) -> Option<String> {
+    if let Some(paging) = op.paging
+        && dig(body, paging.items).is_some_and(Value::is_array)
+    {
+        return Some(paging.items.to_owned());
+    }
+    let mut level: Vec<(String, &Value)> = vec![(String::new(), body)];
+    while !level.is_empty() {
+        let list =
+            |(_, value): &&(String, &Value)| matches!(value, Value::Array(list) if list.iter().all(Value::is_object));
+        if let Some((path, _)) = level.iter().find(list) {
+            return Some(path.clone());
+        }
+        level = level
+            .into_iter()
+            .filter_map(|(path, value)| value.as_object().map(|map| (path, map)))
+            .flat_map(|(path, map)| {
+                map.iter().map(move |(key, value)| {
+                    (if path.is_empty() { key.clone() } else { format!("{path}.{key}") }, value)
+                })
+            })
+            .filter(|(path, _)| path.split('.').count() <= 4)
+            .collect();
+    }
+    None
+}
+
+/// Keeps of each item only what `fields` name (dotted); of a result without a list, of the result. For tools whose request
+/// cannot be narrowed.
+///
+/// # Errors
+/// A name that no item has, with what there is.
+pub(crate) fn prune(op: &Op, outcome: &mut Outcome, fields: &[String]) -> Result<(), ToolError> {
+    let mut body = outcome.body.value();
+    let path = main_list(op, &body);
+    let items: Vec<&mut Value> = match path.and_then(|path| dig_mut(&mut body, &path)) {
+        Some(Value::Array(list)) => list.iter_mut().map(inside).collect(),
+        _ => vec![&mut body],
+    };
+    let mut known = Vec::new();
+    items.iter().for_each(|item| names(item, "", &mut known));
+    if let Some(unknown) = fields.iter().find(|field| !known.is_empty() && !known.contains(*field)) {
+        return Err(unknown_field(unknown, known.clone()));
+    }
+    for item in items {
+        keep(item, "", fields);
+    }
+    outcome.body = Body::Value(body);
+    Ok(())
+}
+
+/// Fields of a form, asked for by their label or id among `fields`: the request can name only the list they are in, so they are
+/// chosen from the answer.
+#[derive(Debug)]
+pub(crate) struct FormFields {
+    /// The key of the list in each item.
+    list: String,
+    wanted: Vec<String>,
+}
+
+impl FormFields {
+    /// Takes them out of `options.fields`, and puts their list there. `None` when there are none, or items have no such list.
+    pub(crate) fn take(op: &Op, selections: &Selections, options: &mut Options) -> Option<Self> {
+        let (selects, fields) = (op.selects?, options.fields.as_ref()?);
+        let error = selections.narrow(selects.document, selects.item, fields).err()?;
+        let SelectionError::Unknown { available, .. } = error else { return None };
+        let has = |name: String| available.contains(&name);
+        let list = available
+            .iter()
+            .find(|name| !name.contains('.') && has(format!("{name}.name")) && has(format!("{name}.value")))?;
+        let (mut known, wanted): (Vec<String>, Vec<String>) =
+            fields.iter().cloned().partition(|field| available.contains(field));
+        known.push(list.clone());
+        options.fields = Some(known);
+        Some(Self { list: list.clone(), wanted })
+    }
+
+    /// Leaves only the wanted ones in each item.
+    ///
+    /// # Errors
+    /// One that no item has, with what there is.
+    pub(crate) fn choose(self, op: &Op, outcome: &mut Outcome) -> Result<(), ToolError> {
+        let mut body = outcome.body.value();
+        let item = op.selects.map_or("", |selects| selects.item);
+        let items: Vec<&mut Value> = match item.strip_suffix(".node") {
+            Some(edges) => dig_mut(&mut body, edges)
+                .and_then(Value::as_array_mut)
+                .map(|list| list.iter_mut().map(inside).collect())
+                .unwrap_or_default(),
+            None => match dig_mut(&mut body, item) {
+                Some(Value::Array(list)) => list.iter_mut().collect(),
+                Some(value) => vec![value],
+                None => Vec::new(),
+            },
+        };
+        let mut labels: Vec<String> = Vec::new();
+        let mut found = vec![false; self.wanted.len()];
+        for item in items {
+            let Some(Value::Array(rows)) = item.get_mut(&self.list) else { continue };
+            rows.retain(|row| {
+                let label = row.get("name").and_then(Value::as_str).unwrap_or_default();
+                let id = dig(row, "field.id").and_then(Value::as_str);
+                if !labels.iter().any(|known| known == label) {
+                    labels.push(label.to_owned());
+                }
+                let mut kept = false;
+                for (wanted, found) in self.wanted.iter().zip(&mut found) {
+                    let same = wanted.to_lowercase() == label.to_lowercase() || Some(wanted.as_str()) == id;
+                    *found |= same;
+                    kept |= same;
+                }
+                kept
+            });
+        }
+        let missing = self.wanted.iter().zip(&found).find(|(_, found)| !**found).map(|(wanted, _)| wanted);
+        if let Some(missing) = missing.filter(|_| !labels.is_empty()) {
+            return Err(unknown_field(missing, labels));
+        }
+        outcome.body = Body::Value(body);
+        Ok(())
+    }
+}
+
+fn unknown_field(unknown: &str, mut known: Vec<String>) -> ToolError {
+    let near = known
+        .iter()
+        .map(|name| (strsim::jaro_winkler(&name.to_lowercase(), &unknown.to_lowercase()), name))
+        .filter(|(likeness, _)| *likeness > 0.7)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, name)| format!(", did you mean `{name}`?"))
+        .unwrap_or_default();
+    let shown: String = unknown.chars().take(80).collect();
+    known.truncate(60);
+    ToolError::invalid(format!("fields: unknown field `{shown}`{near}; available: {}", known.join(", ")))
+}
+
+/// What an edge of a connection is about.
+fn inside(item: &mut Value) -> &mut Value {
+    if item.get("node").is_some_and(Value::is_object)
+        && let Value::Object(map) = item
+    {
+        return map.entry("node").or_insert(Value::Null);
+    }
+    item
+}
+
+fn names(value: &Value, prefix: &str, into: &mut Vec<String>) {
+    match value {
+        Value::Object(map) => {
+            for (key, value) in map {
+                let name = format!("{prefix}{key}");
+                names(value, &format!("{name}."), into);
+                if !into.contains(&name) {
+                    into.push(name);
+                }
+            }
+        }
+        Value::Array(list) => list.iter().for_each(|item| names(item, prefix, into)),
+        _ => {}
+    }
+}
+
+fn keep(value: &mut Value, prefix: &str, fields: &[String]) {
+    match value {
+        Value::Object(map) => {
+            map.retain(|key, value| {
+                let name = format!("{prefix}{key}");
+                if fields.contains(&name) || (prefix.is_empty() && key == "id") {
+                    return true;
+                }
+                let below = format!("{name}.");
+                let wanted = fields.iter().any(|field| field.starts_with(&below));
+                if wanted {
+                    keep(value, &below, fields);
+                }
+                wanted
+            });
+        }
+        Value::Array(list) => list.iter_mut().for_each(|item| keep(item, prefix, fields)),
+        _ => {}
+    }
+}
+
+/// Says of a listing that comes in one piece how much it is, for a call that asked for `all`.
+pub(crate) fn account(op: &Op, outcome: Outcome) -> Outcome {
+    let body = outcome.body.value();
+    let Some(Value::Array(list)) = main_list(op, &body).and_then(|path| dig(&body, &path).cloned()) else {
+        return outcome;
+    };
+    let more = outcome.page.as_ref().is_some_and(|page| page.has_more) || says_more(&body);
+    let returned = list.len();
+    outcome.extra("complete", !more).extra("returned", returned).extra_opt("total", (!more).then_some(returned))
+}
+
+fn says_more(value: &Value) -> bool {
+    match value {
+        Value::Object(map) => {
+            map.iter().any(|(key, value)| (key == "hasNextPage" && *value == true) || says_more(value))
+        }
+        Value::Array(list) => list.iter().any(says_more),
+        _ => false,
+    }
+}
+
+/// Puts the list of a result into another form; a result without one stays.
+pub(crate) fn shape(op: &Op, body: Body, format: Format) -> Body {
+    if format == Format::Json {
+        return body;
+    }
+    let mut value = body.into_value();
+    let path = main_list(op, &value);
+    if let Some(place) = path.and_then(|path| dig_mut(&mut value, &path))
+        && let Value::Array(list) = place
+        && list.iter().all(Value::is_object)
+    {
+        let (columns, rows) = table(list);
+        *place = match format {
+            Format::Compact => json!({ "columns": columns, "rows": rows }),
+            _ => csv_text(&columns, &rows).into(),
+        };
+    }
+    Body::Value(value)
+}
+
+fn table(list: &mut [Value]) -> (Vec<String>, Vec<Vec<Value>>) {
+    let flat: Vec<Map<String, Value>> = list
+        .iter_mut()
+        .map(|item| {
+            let mut row = Map::new();
+            flatten(std::mem::take(inside(item)), "", &mut row);
+            row
+        })
+        .collect();
+    let mut columns: Vec<String> = Vec::new();
+    for row in &flat {
+        for name in row.keys() {
+            if !columns.contains(name) {
+                columns.push(name.clone());
+            }
+        }
+    }
+    let rows = flat
+        .into_iter()
+        .map(|mut row| columns.iter().map(|name| row.remove(name).unwrap_or_default()).collect())
+        .collect();
+    (columns, rows)
+}
+
+fn flatten(value: Value, prefix: &str, row: &mut Map<String, Value>) {
+    match value {
+        Value::Object(map) if !map.is_empty() => {
+            for (key, value) in map {
+                let name = if prefix.is_empty() { key } else { format!("{prefix}.{key}") };
+                flatten(value, &name, row);
+            }
+        }
+        other => {
+            row.insert(prefix.to_owned(), other);
+        }
+    }
+}
+
+fn csv_text(columns: &[String], rows: &[Vec<Value>]) -> String {
+    let mut writer = csv::WriterBuilder::new().terminator(csv::Terminator::CRLF).from_writer(Vec::new());
+    // Writing to memory cannot fail.
+    let _header = writer.write_record(columns);
+    for row in rows {
+        let cells = row.iter().map(|value| match value {
+            Value::Null => String::new(),
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        });
+        let _row = writer.write_record(cells);
+    }
+    writer.into_inner().ok().and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+    use super::*;
+    use crate::Shape;
+
+    const OP: Op = Op::read("list", crate::Domain::Workflow, Shape::Raw);
+
+    fn cards() -> Value {
+        json!({"cards": {"totalCount": 2, "edges": [
+            {"node": {"id": "1", "title": "A, \"b\"", "phase": {"id": "7", "name": "Done"}, "labels": [{"id": "3"}]}},
+            {"node": {"id": "2", "title": null, "phase": null, "due": "2026-01-01"}},
+        ]}})
+    }
+
+    #[test]
+    fn compact_names_each_column_once() {
+        let shaped = shape(&OP, cards().into(), Format::Compact).into_value();
+        assert_eq!(
+            shaped["cards"]["edges"],
+            json!({"columns": ["id", "title", "phase.id", "phase.name", "labels", "phase", "due"],
+                   "rows": [["1", "A, \"b\"", "7", "Done", [{"id": "3"}], null, null],
+                            ["2", null, null, null, null, null, "2026-01-01"]]})
+        );
+        assert_eq!(shaped["cards"]["totalCount"], 2);
+        let whole = json!({"card": {"id": "1"}});
+        assert_eq!(shape(&OP, whole.clone().into(), Format::Csv).into_value(), whole);
+    }
+
+    #[test]
+    fn csv_reads_back() {
+        let shaped = shape(&OP, cards().into(), Format::Csv).into_value();
+        let text = shaped["cards"]["edges"].as_str().unwrap();
+        let mut reader = csv::Reader::from_reader(text.as_bytes());
+        assert_eq!(reader.headers().unwrap().len(), 7);
+        let rows: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();
+        assert_eq!((&rows[0][1], &rows[0][4], &rows[1][6]), ("A, \"b\"", "[{\"id\":\"3\"}]", "2026-01-01"));
+    }
+
+    #[test]
+    fn fields_prune_what_cannot_be_narrowed_and_unknown_ones_are_explained() {
+        let mut outcome = Outcome::new(cards());
+        prune(&OP, &mut outcome, &["title".to_owned(), "phase.name".to_owned()]).unwrap();
+        assert_eq!(
+            outcome.body.value()["cards"]["edges"][0],
+            json!({"node": {"id": "1", "title": "A, \"b\"", "phase": {"name": "Done"}}})
+        );
+        let error = prune(&OP, &mut Outcome::new(cards()), &["titel".to_owned()]).unwrap_err();
+        assert!(error.message.contains("`titel`, did you mean `title`?"), "{}", error.message);
+    }
+
+    #[test]
+    fn a_listing_in_one_piece_says_that_it_is_complete() {
+        let whole = account(&OP, Outcome::new(cards()));
+        assert_eq!(Value::Object(whole.extra), json!({"complete": true, "returned": 2, "total": 2}));
+        let part = json!({"x": {"nodes": [{"id": 1}], "pageInfo": {"hasNextPage": true}}});
+        assert_eq!(Value::Object(account(&OP, Outcome::new(part)).extra), json!({"complete": false, "returned": 1}));
+    }
+}
