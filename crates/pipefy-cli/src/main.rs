@@ -29,6 +29,7 @@ mod run;
 mod sandbox;
 mod shapes;
 mod show;
+mod skills;
 mod tokens;
 mod tools;
 mod values;

@@ -20,3 +20,4 @@ mod serving;
 mod shapes;
 mod sign_in;
 mod sign_in_failures;
+mod skills;
