@@ -355,6 +355,33 @@ fn progress_comes_before_the_answer_and_only_when_asked_for() {
     assert_eq!(quiet["id"], 2);
 }
 
+/// Answers about the schema, however much is asked for, fit the result budget and are whole JSON.
+#[test]
+fn answers_about_the_schema_fit_the_budget() {
+    let backend = Backend::start();
+    let mut server = backend.server();
+    server.initialize("2025-06-18");
+    let whole = "{ __schema { types { name description fields { name description args { name type { name ofType { name } } } \
+                 type { name ofType { name ofType { name } } } } inputFields { name type { name } } } } }";
+    let mut cut = 0;
+    for (index, (tool, arguments)) in [
+        ("execute_graphql", json!({"query": whole, "include_parsed": true})),
+        ("introspect_type", json!({"type_name": "Query", "max_depth": 3})),
+        ("introspect_type", json!({"type_name": "Card", "max_depth": 5, "include_parsed": true})),
+        ("search_schema", json!({"keyword": "e", "include_parsed": true})),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let answer = server.ask(&call(json!(index), tool, arguments));
+        assert_eq!(text(&answer)["success"], true, "{tool}: {answer}");
+        let size = answer["result"]["content"][0]["text"].as_str().unwrap().len();
+        assert!(size <= 100_000, "{tool} answers {size} bytes");
+        cut += usize::from(text(&answer).get("truncated").is_some());
+    }
+    assert!(cut > 0, "nothing was larger than the budget");
+}
+
 /// One call starts an export, waits for it and gives its rows; it tells of its progress, and shows no signed address.
 #[test]
 fn an_export_comes_in_one_call_with_progress() {

@@ -32,6 +32,7 @@ mod selection;
 mod telemetry;
 pub mod tls;
 mod transfer;
+mod variables;
 mod watch;
 
 pub mod agents;

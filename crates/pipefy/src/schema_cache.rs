@@ -10,13 +10,14 @@ use crate::document::{DocumentRef, OperationKind, documents};
 use crate::endpoint::GraphqlEndpoint;
 use crate::error::Error;
 use crate::operation::Operation;
+use crate::variables;
 
 /// The schema of one endpoint once somebody needed it. A failed fetch is not kept.
 #[derive(Debug, Default)]
 pub(crate) struct SchemaCache(OnceCell<Valid<Schema>>);
 
 impl SchemaCache {
-    /// Validates a caller's own document before it is sent. Fixed documents were validated when we were built, so they
+    /// Validates a caller's own document and its variables before they are sent. Fixed documents were validated when we were built, so they
     /// neither fetch nor wait.
     pub(crate) async fn check(
         &self,
@@ -33,12 +34,11 @@ impl SchemaCache {
             return Ok(());
         }
         let schema = self.schema(endpoint, credential, budget).await?;
-        ExecutableDocument::parse_and_validate(schema, document.text(), "document.graphql").map(drop).map_err(
-            |invalid| Error::Document {
-                endpoint: endpoint.kind(),
-                problems: invalid.errors.iter().map(|e| e.error.to_string()).take(20).collect(),
-            },
-        )
+        let problems = match ExecutableDocument::parse_and_validate(schema, document.text(), "document.graphql") {
+            Ok(document) => variables::problems(schema, &document, &operation.variables),
+            Err(invalid) => invalid.errors.iter().map(|e| e.error.to_string()).take(20).collect(),
+        };
+        if problems.is_empty() { Ok(()) } else { Err(Error::Document { endpoint: endpoint.kind(), problems }) }
     }
 
     async fn schema(

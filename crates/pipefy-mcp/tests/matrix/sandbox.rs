@@ -114,7 +114,7 @@ impl World {
     }
 
     /// Calls a tool to the end, confirmation included.
-    async fn call(&self, tool: &Tool, token: &str, mut args: Map<String, Value>) -> Value {
+    pub(crate) async fn call(&self, tool: &Tool, token: &str, mut args: Map<String, Value>) -> Value {
         let session = self.engine.session(Credential::static_token(&token.into()).unwrap());
         let (key, policy) = (ConfirmationKey::from_bytes(b"sandbox"), Policy::default());
         loop {
@@ -277,6 +277,9 @@ fn first(value: &Value, find: &Map<String, Value>, take: &str) -> Option<Value> 
 pub(crate) struct RoundTrip {
     read: String,
     args: Map<String, Value>,
+    /// Calls before, each of which gives a name.
+    #[serde(default)]
+    before: Vec<Name>,
     find: Map<String, Value>,
     pub(crate) write: String,
     with: Map<String, Value>,
@@ -291,6 +294,10 @@ pub(crate) fn round_trips() -> Vec<RoundTrip> {
 pub(crate) async fn round_trip(trip: &RoundTrip, catalogue: &Catalogue, files: &Path, names: &Names) -> Option<String> {
     let world = World::fresh(files).await;
     let (read, write) = (catalogue.get(&trip.read).unwrap(), catalogue.get(&trip.write).unwrap());
+    let (mut names, mut missing) = (names.clone(), Missing::new());
+    world.find(catalogue, &trip.before, &mut names, &mut missing).await;
+    assert!(missing.is_empty(), "{}: {missing:?}", trip.write);
+    let names = &names;
     let args = world.filled(&trip.args, names).unwrap();
     let before = world.call(read, DEFAULT_TOKEN, args.clone()).await;
     let find = world.filled(&trip.find, names).unwrap();
