@@ -130,25 +130,3 @@ fn records_go_the_same_way() {
     let export = rig.run(&["record", "export", "--table", table, "--format", "csv"]);
     assert!(export.code == Some(0) && export.stdout.contains("Import test"), "{export}");
 }
-
-/// Exports that Pipefy makes in the background come as files or rows in one command.
-#[test]
-fn a_report_or_the_automation_runs_are_exported_in_one_command() {
-    let rig = Rig::new();
-    let pipe = rig.pipe("Customer Support");
-    let uuid = rig.json(&["pipe", "get", &pipe, "--json"])["pipe"]["uuid"].as_str().unwrap().to_owned();
-    let reports = rig.json(&["report-pipe", "list", "--pipe", &uuid, "--json"]);
-    let report = reports["pipeReports"]["edges"][0]["node"]["id"].as_str().unwrap().to_owned();
-    let run = rig.run(&["report-pipe", "export", "--pipe", &pipe, "--report-id", &report, "--format", "csv"]);
-    assert_eq!(run.code, Some(0), "{run}");
-    assert!(run.stdout.lines().count() > 2 && run.stdout.lines().next().unwrap().contains("Title"), "{run}");
-    let organization = rig.json(&["org", "list", "--json"]);
-    let organization = organization[0]["id"].as_str().unwrap().to_owned();
-    let run = rig.run(&["report-org", "export", "--org", &organization, "--pipe-ids", &format!("[{pipe}]"), "--format", "csv"]);
-    assert_eq!(run.code, Some(0), "{run}");
-    assert!(run.stdout.lines().count() > 2, "{run}");
-    let jobs = ["automation", "export", "jobs", "--org", &organization, "--period", "last_3_months", "--wait-seconds", "30", "--json"];
-    let jobs = rig.json(&jobs);
-    assert!(jobs["file"]["row_count"].as_u64().unwrap() > 1, "{jobs}");
-    assert!(!jobs.to_string().contains("fileUrl"), "{jobs}");
-}

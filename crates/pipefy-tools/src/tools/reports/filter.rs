@@ -21,10 +21,6 @@ const TYPES: [&str; 7] = ["boolean", "date", "email", "group_select", "number", 
 /// `INVALID_ARGUMENTS` with the first problem, where it is, and the expected shape.
 pub(super) fn checked(filter: Option<Map<String, Value>>) -> Result<Option<Value>, ToolError> {
     let Some(mut filter) = filter else { return Ok(None) };
-    // What a report without a filter shows as its own can be written back.
-    if filter.is_empty() {
-        return Ok(Some(Value::Object(filter)));
-    }
     spell_numbers(&mut filter);
     root(&filter).map_err(|problem| ToolError::invalid(format!("{problem}. {SHAPE}")))?;
     Ok(Some(Value::Object(filter)))
