@@ -589,11 +589,7 @@ mod schema_cache {
             "queryType": {"name": "Query"}, "mutationType": null, "subscriptionType": null, "directives": [],
             "types": [
                 {"kind": "OBJECT", "name": "Query", "fields": [
-                    {"name": "me", "args": [], "type": named("OBJECT", "User"), "isDeprecated": false},
-                    {"name": "user", "args": [{"name": "by", "type": named("INPUT_OBJECT", "By"), "defaultValue": null}],
-                     "type": named("OBJECT", "User"), "isDeprecated": false}]},
-                {"kind": "INPUT_OBJECT", "name": "By", "inputFields": [
-                    {"name": "user_id", "type": named("SCALAR", "ID"), "defaultValue": null}]},
+                    {"name": "me", "args": [], "type": named("OBJECT", "User"), "isDeprecated": false}]},
                 {"kind": "OBJECT", "name": "User", "fields": [
                     {"name": "id", "args": [], "type": named("SCALAR", "ID"), "isDeprecated": false}]},
                 {"kind": "SCALAR", "name": "ID"}
@@ -635,36 +631,6 @@ mod schema_cache {
         let error = engine.session(token("x")).query(&own("{me {nothing}}"), &Budget::unlimited()).await.unwrap_err();
         assert!(matches!(error, Error::Document { .. }) && error.to_string().contains("nothing"), "{error}");
         assert_eq!(mock.count(), 101);
-    }
-
-    /// With the cache, variables are checked before anything is sent and the right name is told; without it they are sent.
-    #[tokio::test]
-    async fn variables_are_typed_from_the_schema() {
-        let answer = |seen: &mock::Seen| match is_introspection(seen) {
-            true => json(200, schema().to_string().into_bytes()),
-            false => json(200, r#"{"data":{"user":{"id":"1"}}}"#),
-        };
-        let mock = Mock::start(move |_, seen| answer(seen)).await;
-        let ask = |variables: serde_json::Value| {
-            let written = graphql::read(EndpointKind::Public, "query($by: By) {user(by: $by) {id}}").unwrap();
-            Query::shared(written.document, variables.as_object().unwrap().clone()).unwrap()
-        };
-        let typed = caching(&mock).session(token("x"));
-        typed.query(&ask(value!({"by": {"user_id": 5}})), &Budget::unlimited()).await.unwrap();
-        let sent = mock.count();
-        for (variables, hint) in [
-            (value!({"by": {"userId": 5}}), "did you mean user_id?"),
-            (value!({"by": {"user_id": true}}), "$by.user_id must be ID"),
-            (value!({"by": "5"}), "$by must be an object"),
-        ] {
-            let error = typed.query(&ask(variables), &Budget::unlimited()).await.unwrap_err();
-            assert!(matches!(error, Error::Document { .. }) && error.to_string().contains(hint), "{error}");
-        }
-        assert_eq!(mock.count(), sent);
-        let settings = PipefySettings::for_base_url(&mock.url(""), UrlPolicy::Insecure).unwrap();
-        let untyped = PipefyEngine::build(&settings, Surface::Sdk, None).unwrap().session(token("x"));
-        untyped.query(&ask(value!({"by": {"userId": 5}})), &Budget::unlimited()).await.unwrap();
-        assert_eq!(mock.count(), sent + 1);
     }
 
     #[tokio::test]
