@@ -31,6 +31,7 @@ mod run;
 mod sandbox;
 mod shapes;
 mod show;
+mod skills;
 mod tokens;
 mod tools;
 mod values;

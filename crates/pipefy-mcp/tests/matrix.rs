@@ -821,3 +821,49 @@ async fn a_document_of_a_mebibyte_is_written_and_read() {
     assert_eq!(read().await["pages"][0]["elements"][0]["htmlDocument"]["content"], other.as_str());
     world.close().await;
 }
+
+/// The value of every field of the seed, start form and phases and tables, goes back as it was shown and changes nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_value_that_is_shown_can_be_written_back() {
+    let world = sandbox::World::fresh(&sandbox::files(folder())).await;
+    let shown = values::written_back(&world, &CATALOGUE).await;
+    world.close().await;
+    println!("kept: {:?}\nrefused, and nothing changed: {:?}", shown.kept, shown.refused);
+    let mut problems = Problems::of("values");
+    for (tool, what) in shown.problems {
+        problems.add(&tool, what);
+    }
+    problems.finish();
+    assert!(shown.kept.len() >= 18, "only {} types were written back: {:?}", shown.kept.len(), shown.kept);
+}
+
+/// A document of the largest size goes through the tools and comes back as it was.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_document_of_a_mebibyte_is_written_and_read() {
+    let world = sandbox::World::fresh(&sandbox::files(folder())).await;
+    let (names, _) = world.names(&CATALOGUE).await;
+    let call = async |tool: &str, args: Value| {
+        world.call(CATALOGUE.get(tool).unwrap(), pipefy_sandbox::DEFAULT_TOKEN, args.as_object().unwrap().clone()).await
+    };
+    let document = |size: usize| format!("<p>{}</p>", "a".repeat(size - 7));
+    let made = json!({"organization_uuid": names["org_uuid"], "name": "Large", "html": document(1 << 20)});
+    let made = call("create_html_interface", made).await;
+    assert_eq!(made["success"], true, "{}", pattern::cut(&made.to_string(), 400));
+    let uuid = &made["data"]["uuid"];
+    let read = async || call("get_interface_html", json!({"interface_uuid": uuid})).await["data"].clone();
+    let (page, element) = (read().await["pages"][0].clone(), read().await["pages"][0]["elements"][0].clone());
+    assert_eq!(element["htmlDocument"]["content"].as_str().map(str::len), Some(1 << 20));
+    let write = async |content: String| {
+        let args = json!({"page_id": page["id"], "element_id": element["id"], "content": content});
+        call("write_interface_html", args).await
+    };
+    let other = document(1 << 20).replace('a', "b");
+    assert_eq!(write(other.clone()).await["success"], true);
+    assert_eq!(read().await["pages"][0]["elements"][0]["htmlDocument"]["content"], other.as_str());
+    // One byte more is refused in words, and nothing changes.
+    let refused = write(document((1 << 20) + 1)).await;
+    assert_eq!(refused["success"], false);
+    assert!(refused.to_string().len() < 4_000, "the refusal repeats the document");
+    assert_eq!(read().await["pages"][0]["elements"][0]["htmlDocument"]["content"], other.as_str());
+    world.close().await;
+}

@@ -182,3 +182,47 @@ fn the_proxy_passes_on_what_the_server_needs() {
     assert!(!said.contains("unknown directive") && !said.contains("invalid"), "{said}");
     assert!(said.contains("syntax is ok"), "{said}");
 }
+
+fn json(name: &str) -> serde_json::Value {
+    serde_json::from_str(&text(name)).unwrap()
+}
+
+/// The registry's entry, the bundle and the npm package are of one product and one version, this one; and they set nothing that
+/// the server does not know. `packaging/try` shows that what is made of them starts.
+#[test]
+fn the_packages_are_of_this_version_and_name_settings_that_exist() {
+    let registry = json("server.json");
+    let (bundle, npm) = (json("mcpb/manifest.json"), json("npm/package.json"));
+    let name = registry["name"].as_str().unwrap();
+    assert_eq!(name.split('/').nth(1), Some("pipefy-mcp-server"));
+    assert!(registry["description"].as_str().unwrap().len() <= 100);
+    assert_eq!(npm["mcpName"], name);
+    assert!(
+        text("README.md").contains(&format!("mcp-name: {name}\n"))
+            || text("README.md").contains(&format!("mcp-name: {name} "))
+    );
+    for document in [&registry, &bundle, &npm] {
+        assert_eq!(document["version"], env!("CARGO_PKG_VERSION"));
+    }
+    let mut names: Vec<String> = bundle["server"]["mcp_config"]["env"].as_object().unwrap().keys().cloned().collect();
+    for package in registry["packages"].as_array().unwrap() {
+        assert_eq!((&package["version"], &package["identifier"]), (&npm["version"], &npm["name"]));
+        assert_eq!(package["transport"]["type"], "stdio");
+        for variable in package["environmentVariables"].as_array().unwrap() {
+            let name = variable["name"].as_str().unwrap();
+            let secret = ["TOKEN", "SECRET"].iter().any(|end| name.ends_with(end));
+            assert_eq!(variable["isSecret"].as_bool().unwrap_or(false), secret, "{name}");
+            names.push(name.to_owned());
+        }
+    }
+    for name in names {
+        assert!(REGISTRY.iter().any(|variable| variable.env.contains(&name.as_str())), "{name} is no setting");
+    }
+    let asked = bundle["user_config"].as_object().unwrap();
+    let config = bundle["server"]["mcp_config"].to_string();
+    for (key, about) in asked {
+        assert!(config.contains(&format!("${{user_config.{key}}}")), "{key} is asked for and not used");
+        // A client leaves what it has no value for as it is written.
+        assert!(about["required"] == true || about.get("default").is_some(), "{key}");
+    }
+}

@@ -103,6 +103,7 @@ static GROUPS: &[(&str, &str)] = &[
     ("report-pipe", "Reports of pipes"),
     ("sandbox", "A Pipefy of your own on this machine, to try things out"),
     ("service-account", "Service accounts"),
+    ("skills", "Playbooks for agents, as skill files"),
     ("table", "Database tables"),
     ("table field", "Fields of tables"),
     ("tools", "Every capability by its tool name, also those without a command"),

@@ -1,7 +1,7 @@
 //! Commands about this program: signing in, the capabilities by name, the sandbox.
 
 use crate::command::{Command, Form, Preset, choice, flag, float, int, object, path, text, word};
-use crate::{auth, config, doctor, man, mcp, sandbox, tools};
+use crate::{auth, config, doctor, man, mcp, sandbox, skills, tools};
 
 pub(super) static COMMANDS: &[Command] = &[
     Command::local("auth login", "Sign in with the browser; the session is kept in the keychain", auth::login)
@@ -66,5 +66,17 @@ pub(super) static COMMANDS: &[Command] = &[
             int("--port", "port", "Port to listen on; 0 takes a free one").range(0, 65_535),
             path("--data", "data", "File that keeps the data, or :memory:; the sandbox's own file when not given"),
             int("--seed", "seed", "Number that decides ids and contents of fresh data").range(0, i64::MAX),
+        ]),
+    Command::local("skills list", "List the playbooks that agents can have as skills", skills::list),
+    Command::local("skills show", "Print the skill file of a playbook", skills::show)
+        .form(Form::Text)
+        .takes(&[word("name", "Name, e.g. set-up-pipe")]),
+    Command::local("skills install", "Put the skill files where an agent looks for them", skills::install)
+        .form(Form::Text)
+        .takes(&[
+            choice("--client", "client", skills::CLIENTS, "The agent, for all of your projects"),
+            path("--dir", "dir", "A folder instead, e.g. .claude/skills of a project"),
+            text("--skill", "skill", "Only this one; may be repeated").many(),
+            flag("--force", "force", "Replace files that somebody has changed"),
         ]),
 ];

@@ -23,3 +23,4 @@ mod serving;
 mod shapes;
 mod sign_in;
 mod sign_in_failures;
+mod skills;
