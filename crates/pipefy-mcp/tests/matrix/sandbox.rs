@@ -417,8 +417,12 @@ pub(crate) async fn round_trip(
     }
     match timeless(&before) == timeless(&after) {
         true => Ok(before),
-        false => Err(format!("was {}
-    is  {}", timeless(&before), timeless(&after))),
+        false => Err(format!(
+            "was {}
+    is  {}",
+            timeless(&before),
+            timeless(&after)
+        )),
     }
 }
 
