@@ -110,7 +110,7 @@ pub(crate) async fn all(
             bytes += list.iter().map(|item| fit::size(item) + 1).sum::<usize>();
             if result.is_some() && call.room.is_some_and(|room| bytes + ENVELOPE > room) {
                 stopped = Some(FULL.to_owned());
-                break (false, cursor);
+                break (false, now(&cursors));
             }
             items.append(list);
         }

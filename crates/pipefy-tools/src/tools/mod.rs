@@ -34,7 +34,7 @@ mod relations;
 mod reports;
 mod service_accounts;
 mod shared;
-mod sheet;
+pub(crate) mod sheet;
 mod tables;
 #[cfg(test)]
 pub(crate) mod testing;
