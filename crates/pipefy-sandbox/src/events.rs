@@ -1,9 +1,10 @@
 //! What follows when something happens to a card: the audit trail, webhooks, automations and AI agents.
 
 use crate::ctx::{Body, Ctx};
-use crate::domains::{actions, conditions};
+use crate::domains::{actions, conditions, usage};
 use crate::error::GqlError;
 use crate::json::{flag, scalar, set, text, texts, texts_at};
+use crate::schedule;
 use crate::store::Links;
 use serde_json::{Value, json};
 
@@ -12,6 +13,8 @@ pub(crate) struct Cause {
     /// A person's name, or `Automation: NAME`, `AI agent: NAME`, `Clock`.
     pub(crate) who: String,
     depth: u8,
+    /// The log entry of the run that acts; blank for people.
+    log: String,
 }
 
 /// Rules that may follow from one another; a longer chain is cut off, so that rules that feed each other end.
@@ -21,21 +24,25 @@ impl Cause {
     /// The person or service account that sent the request.
     pub(crate) fn caller(ctx: &Ctx<'_>) -> Result<Self, GqlError> {
         let who = ctx.get("user", &ctx.viewer)?.map(|user| text(&user, "name").to_owned()).unwrap_or_default();
-        Ok(Self { who, depth: 0 })
+        Ok(Self::first(who))
     }
 
     /// Time that passed.
     pub(crate) fn clock() -> Self {
-        Self { who: "Clock".to_owned(), depth: 0 }
+        Self::first("Clock".to_owned())
     }
 
     /// Somebody outside, by e-mail address.
     pub(crate) fn outside(address: &str) -> Self {
-        Self { who: address.to_owned(), depth: 0 }
+        Self::first(address.to_owned())
     }
 
-    fn next(&self, who: String) -> Self {
-        Self { who, depth: self.depth + 1 }
+    fn first(who: String) -> Self {
+        Self { who, depth: 0, log: String::new() }
+    }
+
+    fn next(&self, who: String, log: &str) -> Self {
+        Self { who, depth: self.depth + 1, log: log.to_owned() }
     }
 }
 
@@ -157,7 +164,7 @@ fn run_rules(ctx: &Ctx<'_>, cause: &Cause, what: &What<'_>, card: &Body, pipe: &
     for rule in ctx.grouped("automation", text(pipe, "id"))? {
         let params = rule.get("event_params").cloned().unwrap_or_default();
         if flag(&rule, "active") && fits(what, card, text(&rule, "event_id"), &params) {
-            run_rule(ctx, cause, &rule, text(card, "id"))?;
+            run_on_card(ctx, cause, &rule, text(card, "id"))?;
         }
     }
     Ok(())
@@ -179,36 +186,130 @@ fn children_arrived(ctx: &Ctx<'_>, cause: &Cause, child: &str, phase: &Value) ->
                 all = all && sibling.is_none_or(|card| text(&card, "phase_id") == text(phase, "id"));
             }
             if all {
-                run_rule(ctx, cause, &rule, text(&parent, "id"))?;
+                run_on_card(ctx, cause, &rule, text(&parent, "id"))?;
             }
         }
     }
     Ok(())
 }
 
-/// Runs a rule on a card, when its condition holds, and logs how it went.
-fn run_rule(ctx: &Ctx<'_>, cause: &Cause, rule: &Value, card_id: &str) -> Result<(), GqlError> {
-    let Some(card) = ctx.get("card", card_id)? else { return Ok(()) };
-    if !conditions::holds(ctx, &card, rule)? {
-        return Ok(());
+/// Runs a rule on a card as it is by now.
+fn run_on_card(ctx: &Ctx<'_>, cause: &Cause, rule: &Value, card_id: &str) -> Result<Option<Value>, GqlError> {
+    match ctx.get("card", card_id)? {
+        Some(card) => run_rule(ctx, cause, rule, &card),
+        None => Ok(None),
     }
-    let cause = cause.next(format!("Automation: {}", text(rule, "name")));
-    let outcome = ctx.store.atomic(|| actions::of_rule(ctx, &cause, rule, &card));
+}
+
+/// Runs a rule, when its condition holds, and logs how it went; the log entry. An HTTP request is logged as `processing`
+/// until it was made.
+fn run_rule(ctx: &Ctx<'_>, cause: &Cause, rule: &Value, card: &Value) -> Result<Option<Value>, GqlError> {
+    if !conditions::holds(ctx, card, rule)? {
+        return Ok(None);
+    }
+    let uuid = ctx.new_uuid()?;
+    let cause = cause.next(format!("Automation: {}", text(rule, "name")), &uuid);
+    let prompt = text(rule, "action_id") == "generate_with_ai";
+    let budget = if prompt { usage::affordable(ctx, text(card, "pipe_id"))? } else { Ok(()) };
+    let credits = if prompt && budget.is_ok() { 1.0 } else { 0.0 };
+    let outcome = match budget {
+        Ok(()) => ctx.store.atomic(|| actions::of_rule(ctx, &cause, rule, card)),
+        Err(error) => Err(error),
+    };
     let (status, error) = match outcome {
+        Ok(()) if text(rule, "action_id") == "send_http_request" => ("processing", Value::Null),
         Ok(()) => ("success", Value::Null),
         Err(error) => {
             ctx.forget();
+            audit(ctx, &cause.who, "failed", &error.message, card)?;
             ("failed", Value::from(error.message))
         }
     };
-    let uuid = ctx.new_uuid()?;
     let log = json!({
-        "uuid": uuid, "automationId": text(rule, "id"), "automationName": text(rule, "name"), "cardId": card_id,
-        "cardTitle": text(&card, "title"), "datetime": ctx.stamp(), "status": status, "duration": 0.1, "error": error,
+        "uuid": uuid, "automationId": text(rule, "id"), "automationName": text(rule, "name"), "cardId": card.get("id"),
+        "cardTitle": card.get("title"), "datetime": ctx.stamp(), "status": status, "duration": 0.1, "credits": credits,
+        "error": error,
     });
     let links = Links::parent(text(rule, "id")).group(text(rule, "event_repo_id")).uuid(&uuid);
-    ctx.put("automation_log", &uuid, &links, log)?;
+    ctx.put("automation_log", &uuid, &links, log.clone())?;
+    Ok(Some(log))
+}
+
+/// Runs a `manually_triggered` rule on a card of its pipe; the log entry, or null when its condition does not hold.
+pub(crate) fn run_by_hand(ctx: &Ctx<'_>, id: &str, card_id: &str) -> Result<Value, GqlError> {
+    let rule = ctx.get("automation", id)?.ok_or_else(|| GqlError::not_found("Automation", id))?;
+    let card = ctx.must("card", "Card", card_id)?;
+    if text(&rule, "event_id") != "manually_triggered" || !flag(&rule, "active") {
+        return Err(GqlError::invalid("Only an active rule with the event manually_triggered is run by hand"));
+    }
+    if text(&card, "pipe_id") != text(&rule, "event_repo_id") {
+        return Err(GqlError::invalid("The card is not in the automation's pipe"));
+    }
+    let log = run_rule(ctx, &Cause::first("Manual trigger".to_owned()), &rule, &card)?;
+    Ok(log.unwrap_or_default())
+}
+
+/// Runs the rules whose time has come, once each, however often it came since the last look. The number of them.
+fn run_scheduled(ctx: &Ctx<'_>) -> Result<usize, GqlError> {
+    let due = ctx.store.due_rules(ctx.now)?;
+    for id in &due {
+        let Some(rule) = ctx.get("automation", id)? else { continue };
+        let mut body = (*rule).clone();
+        plan_next(ctx, &mut body);
+        ctx.save("automation", id, body)?;
+        if flag(&rule, "active") {
+            // There is no card; actions that need one are ruled out for the event.
+            let nothing = json!({ "pipe_id": text(&rule, "event_repo_id"), "title": text(&rule, "name") });
+            run_rule(ctx, &Cause::clock(), &rule, &nothing)?;
+        }
+    }
+    Ok(due.len())
+}
+
+/// Notes when a scheduled rule runs next; other rules have no such time.
+pub(crate) fn plan_next(ctx: &Ctx<'_>, rule: &mut Value) {
+    let cron = schedule::of_rule(rule).filter(|_| text(rule, "event_id") == "scheduler").and_then(Result::ok);
+    let next = cron.and_then(|cron| cron.after(ctx.now)).map(crate::ctx::stamp);
+    set(rule, "next_run_at", next);
+}
+
+/// Ends the run behind an HTTP request: its log entry says how it went, and an answer triggers the rules that wait for it.
+pub(crate) fn request_ended(ctx: &Ctx<'_>, call: &Value) -> Result<(), GqlError> {
+    let Some(rule) = ctx.get("automation", text(call, "automation_id"))? else { return Ok(()) };
+    let answer = call.get("answer").cloned().unwrap_or_default();
+    if let Some(log) = ctx.get("automation_log", text(call, "log"))? {
+        let mut log = (*log).clone();
+        if text(call, "state") == "delivered" {
+            set(&mut log, "status", "success");
+        } else {
+            let why = answer.as_str().map_or_else(|| format!("The request was answered with HTTP {answer}"), str::to_owned);
+            set(&mut log, "status", "failed");
+            set(&mut log, "error", why);
+        }
+        ctx.save("automation_log", text(call, "log"), log)?;
+    }
+    let depth = call.get("depth").and_then(Value::as_u64).and_then(|depth| u8::try_from(depth).ok()).unwrap_or(DEEPEST);
+    if !answer.is_number() || depth >= DEEPEST {
+        return Ok(());
+    }
+    let cause = Cause { depth, ..Cause::first(text(call, "by").to_owned()) };
+    for listener in ctx.grouped("automation", text(&rule, "event_repo_id"))? {
+        let params = listener.get("event_params").cloned().unwrap_or_default();
+        let listens = flag(&listener, "active") && text(&listener, "event_id") == "http_response_received";
+        if listens && any_or(&params, "triggerAutomationId", text(&rule, "id")) {
+            run_on_card(ctx, &cause, &listener, text(call, "card_id"))?;
+        }
+    }
     Ok(())
+}
+
+/// Queues the HTTP request of a rule.
+pub(crate) fn request(ctx: &Ctx<'_>, cause: &Cause, card: &Value, mut call: Value) -> Result<(), GqlError> {
+    set(&mut call, "card_id", text(card, "id"));
+    set(&mut call, "by", cause.who.as_str());
+    set(&mut call, "depth", cause.depth);
+    set(&mut call, "log", cause.log.as_str());
+    queue(ctx, call)
 }
 
 fn run_agents(ctx: &Ctx<'_>, cause: &Cause, what: &What<'_>, card_id: &str, pipe: &Value) -> Result<(), GqlError> {
@@ -232,25 +333,34 @@ fn run_agents(ctx: &Ctx<'_>, cause: &Cause, what: &What<'_>, card_id: &str, pipe
 }
 
 fn run_behavior(ctx: &Ctx<'_>, cause: &Cause, agent: &Value, behavior: &Value, card: &Value) -> Result<(), GqlError> {
-    let cause = cause.next(format!("AI agent: {}", text(agent, "name")));
-    let mut trace = vec![json!({
-        "nodeName": "Sandbox stand-in", "status": "success",
-        "message": "A fixed rule answers here instead of a language model",
-    })];
-    let outcome = ctx.store.atomic(|| actions::of_behavior(ctx, &cause, behavior, card, &mut trace));
+    let uuid = ctx.new_uuid()?;
+    let cause = cause.next(format!("AI agent: {}", text(agent, "name")), &uuid);
+    let mut trace = Vec::new();
+    let (outcome, credits) = match usage::affordable(ctx, text(card, "pipe_id"))? {
+        Err(error) => (Err(("AI credits", error)), 0.0),
+        Ok(()) => {
+            trace.push(json!({
+                "nodeName": "Sandbox stand-in", "status": "success",
+                "message": "A fixed rule answers here instead of a language model",
+            }));
+            let done = ctx.store.atomic(|| actions::of_behavior(ctx, &cause, behavior, card, &mut trace));
+            (done.map_err(|error| ("Action", error)), usage::price(behavior))
+        }
+    };
     let status = match outcome {
         Ok(()) => "success",
-        Err(error) => {
+        Err((node, error)) => {
             ctx.forget();
-            trace.push(json!({ "nodeName": "Action", "status": "failed", "message": error.message }));
+            audit(ctx, &cause.who, "failed", &error.message, card)?;
+            trace.push(json!({ "nodeName": node, "status": "failed", "message": error.message }));
             "failed"
         }
     };
-    let (uuid, now) = (ctx.new_uuid()?, ctx.stamp());
+    let now = ctx.stamp();
     let log = json!({
         "uuid": uuid, "agentUuid": text(agent, "uuid"), "agentName": text(agent, "name"), "automationId": behavior.get("id"),
         "automationName": text(behavior, "name"), "cardId": text(card, "id"), "cardTitle": text(card, "title"),
-        "status": status, "createdAt": now, "updatedAt": now, "finishedAt": now, "executionTime": 0.1, "credits": 1.0,
+        "status": status, "createdAt": now, "updatedAt": now, "finishedAt": now, "executionTime": 0.1, "credits": credits,
         "trace": trace,
     });
     let links = Links::parent(text(agent, "repoUuid")).group(text(agent, "uuid")).uuid(&uuid);
@@ -336,13 +446,14 @@ pub(crate) fn queue(ctx: &Ctx<'_>, mut call: Value) -> Result<(), GqlError> {
     Ok(())
 }
 
-/// Tells of the cards that became late or overdue since the last look. The number of them.
+/// Tells of the cards that became late or overdue since the last look, and runs the rules whose time has come. The number
+/// of both.
 pub(crate) fn sweep(ctx: &Ctx<'_>) -> Result<usize, GqlError> {
     let news = noticed(ctx)?;
     for (id, late) in &news {
         tell(ctx, &Cause::clock(), if *late { &What::Late } else { &What::Overdue }, id)?;
     }
-    Ok(news.len())
+    Ok(news.len() + run_scheduled(ctx)?)
 }
 
 /// Finds the cards that are late (true) or overdue (false) and were not so at the last look, and marks them as seen.

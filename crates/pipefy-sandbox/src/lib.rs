@@ -18,7 +18,9 @@
 //!
 //! Not part of Pipefy, for tests: `GET /_sandbox/requests[?since=N]` (what was received; `DELETE` forgets it),
 //! `GET`, `POST`, `DELETE /_sandbox/faults` (see [`Faults`]), `GET /_sandbox/deliveries` (calls of webhooks),
-//! `GET /_sandbox/mail` (stored mail), `POST /_sandbox/mail` (mail that comes in), `GET /_sandbox/health`. Of the issuer:
+//! `GET /_sandbox/mail` (stored mail), `POST /_sandbox/mail` (mail that comes in), `POST /_sandbox/automations/{id}/run`
+//! (`{"card_id"}`, triggers a rule by hand), `POST /_sandbox/clock` (`{"now"}`, looks at the clock as it will be then),
+//! `POST /_sandbox/credits` (`{"limit"}`, AI credits per month), `GET /_sandbox/health`. Of the issuer:
 //! `POST /_sandbox/oidc/keys[?drop_old=true]` makes a new signing key (and withdraws the older ones), `GET` names them;
 //! `POST /_sandbox/oidc/tokens` signs an access token from `{"person", "client_id", "scope", "aud", "expires_in", "claims",
 //! "without"}`, all optional.
@@ -63,6 +65,7 @@ mod object;
 mod oidc;
 mod page;
 mod people;
+mod schedule;
 mod seed;
 mod server;
 mod sheet;

@@ -1,8 +1,10 @@
 //! HTTP on loopback: the real paths, bearers, storage, faults and the request log.
 
-use crate::ctx::Ctx;
+use crate::ctx::{Ctx, parse_time};
+use crate::domains::usage;
 use crate::engine::{self, Documents, Outline, Request};
-use crate::error::SandboxError;
+use crate::error::{GqlError, SandboxError};
+use crate::events;
 use crate::faults::{FaultRule, FaultState, Faults};
 use crate::journal::{Entry, Journal, masked};
 use crate::json;
@@ -185,6 +187,9 @@ fn router(state: App) -> Router {
         .route("/_sandbox/requests", get(requests).delete(clear_requests))
         .route("/_sandbox/deliveries", get(deliveries))
         .route("/_sandbox/mail", get(sent_mail).post(receive_mail))
+        .route("/_sandbox/automations/{id}/run", post(run_automation))
+        .route("/_sandbox/clock", post(look_at_the_clock))
+        .route("/_sandbox/credits", post(limit_credits))
         .layer(DefaultBodyLimit::max(BODY_LIMIT))
         .layer(axum::middleware::from_fn_with_state(state.clone(), local_host_only))
         .with_state(state)
@@ -302,12 +307,12 @@ async fn deliveries(Shared(state): Shared<App>) -> Response {
 /// The body of a control route that works in the sandbox as nobody in particular.
 async fn control(
     state: &App,
-    work: impl FnOnce(&Ctx<'_>) -> Result<Value, crate::error::GqlError> + Send + 'static,
+    work: impl FnOnce(&mut Ctx<'_>) -> Result<Value, GqlError> + Send + 'static,
 ) -> Response {
     let done = with_store(state, move |state, store| {
         let schema = engine::schema(Endpoint::Public)?;
-        let ctx = Ctx::new(store, schema, String::new(), &state.url);
-        store.atomic(|| work(&ctx))
+        let mut ctx = Ctx::new(store, schema, String::new(), &state.url);
+        store.atomic(|| work(&mut ctx))
     })
     .await;
     match done {
@@ -325,6 +330,32 @@ async fn receive_mail(Shared(state): Shared<App>, axum::Json(body): axum::Json<V
     let response = control(&state, move |ctx| mail::receive(ctx, &body)).await;
     state.changed();
     response
+}
+
+async fn run_automation(
+    Shared(state): Shared<App>,
+    axum::extract::Path(id): axum::extract::Path<String>,
+    axum::Json(body): axum::Json<Value>,
+) -> Response {
+    let card = body.get("card_id").and_then(json::scalar).unwrap_or_default();
+    let response = control(&state, move |ctx| events::run_by_hand(ctx, &id, &card)).await;
+    state.changed();
+    response
+}
+
+async fn look_at_the_clock(Shared(state): Shared<App>, axum::Json(body): axum::Json<Value>) -> Response {
+    let response = control(&state, move |ctx| {
+        let now = parse_time(json::text(&body, "now"));
+        ctx.now = now.ok_or_else(|| GqlError::invalid("now must be a time such as 2026-01-31T09:00:00Z"))?;
+        Ok(json!({ "happened": events::sweep(ctx)? }))
+    })
+    .await;
+    state.changed();
+    response
+}
+
+async fn limit_credits(Shared(state): Shared<App>, axum::Json(body): axum::Json<Value>) -> Response {
+    control(&state, move |ctx| usage::limit_to(ctx, body.get("limit").and_then(Value::as_f64))).await
 }
 
 /// Runs work that uses the store on a thread that may block.

@@ -256,6 +256,15 @@ impl Store {
         rows.collect()
     }
 
+    /// Scheduled rules whose time has come.
+    pub(crate) fn due_rules(&self, now: jiff::Timestamp) -> rusqlite::Result<Vec<String>> {
+        let mut statement = self.conn.prepare_cached(
+            "SELECT id FROM entities WHERE kind = 'automation' AND unixepoch(body ->> 'next_run_at') <= ?1 ORDER BY pos, id",
+        )?;
+        let rows = statement.query_map([now.as_second()], |row| row.get(0))?;
+        rows.collect()
+    }
+
     /// Writes a new entity or replaces one together with its links.
     pub(crate) fn put(&self, kind: &str, id: &str, links: &Links, body: &Value) -> rusqlite::Result<()> {
         let pos = match links.pos {

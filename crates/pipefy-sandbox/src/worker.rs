@@ -83,13 +83,19 @@ async fn deliver(state: &App) {
         set(&mut call, "state", state_word);
         set(&mut call, "answer", note);
         set(&mut call, "done_at", stamp(Timestamp::now()));
-        let stored = with_store(state, move |_, store: &Store| {
-            store.update("delivery", &id, &call).and_then(|()| store.regroup("delivery", &id, "done"))
+        let stored = with_store(state, move |state, store: &Store| {
+            store.atomic(|| -> Result<(), GqlError> {
+                store.update("delivery", &id, &call)?;
+                store.regroup("delivery", &id, "done")?;
+                let ctx = Ctx::new(store, engine::schema(Endpoint::Public)?, String::new(), &state.url);
+                events::request_ended(&ctx, &call)
+            })
         });
         if !matches!(stored.await, Ok(Ok(()))) {
             tracing::error!("a webhook call could not be recorded");
             return;
         }
+        state.changed();
     }
 }
 

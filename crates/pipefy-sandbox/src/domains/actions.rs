@@ -47,8 +47,10 @@ pub(crate) fn of_rule(ctx: &Ctx<'_>, cause: &Cause, rule: &Value, card: &Value) 
         "send_http_request" => {
             let headers = serde_json::from_str(text(&params, "headers")).unwrap_or_else(|_| json!({}));
             let method = Some(text(&params, "httpMethod")).filter(|m| !m.is_empty()).unwrap_or("POST").to_uppercase();
-            events::queue(
+            events::request(
                 ctx,
+                cause,
+                card,
                 json!({
                     "automation_id": text(rule, "id"), "name": text(rule, "name"), "method": method, "url": text(&params, "url"),
                     "headers": headers, "body": standin::filled(ctx, card, text(&params, "body"))?, "action": "send_http_request",

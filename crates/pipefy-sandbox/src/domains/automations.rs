@@ -3,9 +3,11 @@
 use crate::access;
 use crate::ctx::{Answer, Args, Body, Ctx, parse_time};
 use crate::error::GqlError;
+use crate::events;
 use crate::json::{copy, flag, link, links, set, text, texts_at};
 use crate::object::{Property, Root};
 use crate::page;
+use crate::schedule;
 use crate::store::Links;
 use serde_json::{Value, json};
 
@@ -149,6 +151,9 @@ fn problems(ctx: &Ctx<'_>, body: &Value) -> Result<Vec<Value>, GqlError> {
     if !known {
         say("to_phase_id", "must exist");
     }
+    if let Some(Err(why)) = schedule::of_rule(body) {
+        say("schedulerCron", why);
+    }
     Ok(found)
 }
 
@@ -159,6 +164,7 @@ fn shaped(ctx: &Ctx<'_>, body: &mut Value) -> Result<(), GqlError> {
         set(expression, "id", ctx.new_id("expression")?);
     }
     set(&mut condition, "expressions", expressions);
+    events::plan_next(ctx, body);
     if condition.get("id").is_none() {
         set(&mut condition, "id", ctx.new_id("condition_expression")?);
     }

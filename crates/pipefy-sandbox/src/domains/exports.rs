@@ -213,7 +213,7 @@ fn export_jobs(ctx: &Ctx<'_>, args: &Args) -> Answer {
     let org = access::managed_organization(ctx, &input.need("organizationId")?)?;
     let (from, to) = super::usage::span(ctx, &input.need("filter")?)?;
     let mut rows = vec![
-        ["Job", "Automation", "Automation id", "Pipe", "Card id", "Card", "Status", "Date", "Seconds"]
+        ["Job", "Automation", "Automation id", "Pipe", "Card id", "Card", "Status", "Date", "Seconds", "Reason"]
             .map(str::to_owned)
             .to_vec(),
     ];
@@ -236,6 +236,7 @@ fn export_jobs(ctx: &Ctx<'_>, args: &Args) -> Answer {
         row.push(pipe.clone());
         row.extend(["cardId", "cardTitle", "status", "datetime"].map(|key| text(log, key).to_owned()));
         row.push(seconds);
+        row.push(text(log, "error").to_owned());
         rows.push(row);
     }
     let key =

@@ -84,6 +84,11 @@ fn system(org: &str, id: &str) -> Option<Value> {
     })
 }
 
+/// Credits per run of a system provider.
+pub(super) fn credits(id: &str) -> Option<f64> {
+    SYSTEM.iter().find(|row| row.0 == id).map(|row| row.3 as f64)
+}
+
 /// Keys of a configuration that hold secrets.
 fn is_secret(key: &str) -> bool {
     let key = key.to_lowercase().replace(['-', '_'], "");

@@ -21,7 +21,7 @@ pub(crate) const PROPERTIES: &[Property] = &[
     Property::of(&["AutomationsUsageDetails"], "automations", paged),
 ];
 
-/// AI credits per month that the plan includes.
+/// AI credits per month that the plan includes, unless the organization has another limit.
 const LIMIT: f64 = 1_000.0;
 /// The part of them that is free of charge.
 const FREE: f64 = 100.0;
@@ -148,20 +148,58 @@ fn paged(_: &Ctx<'_>, details: &Value, args: &Args) -> Answer {
     page::connection(rows.into_iter().map(|row| (text(&row, "id").to_owned(), row)).collect(), args, page::PIPE_PAGE)
 }
 
-/// Credits are those of prompt automations and of agents.
+/// Credits that agents and prompt automations of an organization used up.
+fn spent(ctx: &Ctx<'_>, org: &Value, span: (Timestamp, Timestamp)) -> Result<(f64, f64), GqlError> {
+    let total = |logs: Vec<Body>, key: &str| during(logs, key, span).iter().map(|log| cost(log)).sum::<f64>();
+    let (mut agents, mut prompts) = (0.0, 0.0);
+    for pipe in ctx.children("pipe", text(org, "id"))? {
+        agents += total(ctx.children("agent_log", text(&pipe, "uuid"))?, "createdAt");
+    }
+    for rule in ctx.children("automation", text(org, "id"))? {
+        if text(&rule, "action_id") == "generate_with_ai" {
+            prompts += total(ctx.children("automation_log", text(&rule, "id"))?, "datetime");
+        }
+    }
+    Ok((agents, prompts))
+}
+
+fn limit(org: &Value) -> f64 {
+    org.get("ai_credit_limit").and_then(Value::as_f64).unwrap_or(LIMIT)
+}
+
+/// Sets the monthly credits of every organization; `None` gives back the plan's own.
+pub(crate) fn limit_to(ctx: &Ctx<'_>, limit: Option<f64>) -> Answer {
+    for org in ctx.all("organization")? {
+        let mut body = (*org).clone();
+        crate::json::set(&mut body, "ai_credit_limit", limit);
+        ctx.save("organization", text(&org, "id"), body)?;
+    }
+    Ok(json!({ "limit": limit.unwrap_or(LIMIT) }))
+}
+
+/// Whether AI may still run in a pipe this month; the inner error says why not.
+pub(crate) fn affordable(ctx: &Ctx<'_>, pipe: &str) -> Result<Result<(), GqlError>, GqlError> {
+    let pipe = ctx.must("pipe", "Pipe", pipe)?;
+    let org = ctx.must("organization", "Organization", text(&pipe, "organization_id"))?;
+    let (agents, prompts) = spent(ctx, &org, span(ctx, "current_month")?)?;
+    let (used, limit) = (agents + prompts, limit(&org));
+    let message = format!("The AI credits of this month are used up ({used} of {limit})");
+    Ok(if used < limit { Ok(()) } else { Err(GqlError::new("USAGE_LIMIT_EXCEEDED", message)) })
+}
+
+/// Credits of one run of a behavior: those of the system provider that it names, else one.
+pub(crate) fn price(behavior: &Value) -> f64 {
+    let provider = behavior.pointer("/action_params/aiBehaviorParams/systemProviderId").and_then(scalar);
+    provider.and_then(|id| super::providers::credits(&id)).unwrap_or(1.0)
+}
+
 fn credits(ctx: &Ctx<'_>, args: &Args) -> Answer {
     let org = reports::insider(ctx, &args.need("organizationUuid")?)?;
     let span = span(ctx, &args.need("period")?)?;
-    let agents: f64 = agents(ctx, &org, span)?.iter().filter_map(|row| row.get("usage").and_then(Value::as_f64)).sum();
-    let prompts = automations(ctx, &org, span)?;
-    let prompts: f64 = prompts
-        .iter()
-        .filter(|row| text(row, "action") == "generate_with_ai")
-        .filter_map(|row| row.get("usage").and_then(Value::as_f64))
-        .sum();
+    let (agents, prompts) = spent(ctx, &org, span)?;
     let usage = agents + prompts;
     Ok(json!({
-        "active": true, "usage": usage, "limit": LIMIT, "hasAddon": false, "updatedAt": ctx.stamp(),
+        "active": true, "usage": usage, "limit": limit(&org), "hasAddon": false, "updatedAt": ctx.stamp(),
         "aiAutomation": { "enabled": true, "usage": prompts }, "assistants": { "enabled": true, "usage": agents },
         "freeAiCredit": { "limit": FREE, "usage": usage.min(FREE) },
         "filterDate": { "from": stamp(span.0), "to": stamp(span.1) },

@@ -12,18 +12,18 @@ const CARD: &str =
     inbox_emails { subject type sent_via_automation to } child_relations { cards { id title } } } }";
 const SET: &str = "mutation($input: UpdateCardFieldInput!) { updateCardField(input: $input) { success } }";
 
-fn value(card: &Value, name: &str) -> Value {
+pub(crate) fn value(card: &Value, name: &str) -> Value {
     let fields = card["fields"].as_array().unwrap();
     fields.iter().find(|f| f["name"] == name).map_or(Value::Null, |f| f["value"].clone())
 }
 
-fn field(pipe: &Value, label: &str) -> Value {
+pub(crate) fn field(pipe: &Value, label: &str) -> Value {
     let phases = pipe["phases"].as_array().unwrap().iter().flat_map(|p| p["fields"].as_array().unwrap());
     let form = pipe["start_form_fields"].as_array().unwrap();
     form.iter().chain(phases).find(|f| f["label"] == label).unwrap()["internal_id"].clone()
 }
 
-async fn rule(rig: &Rig, pipe: &Value, name: &str, rest: Value) -> Value {
+pub(crate) async fn rule(rig: &Rig, pipe: &Value, name: &str, rest: Value) -> Value {
     let mut input = json!({ "name": name, "event_repo_id": pipe["id"], "action_repo_id": pipe["id"], "active": true });
     for (key, value) in rest.as_object().unwrap() {
         input[key] = value.clone();
@@ -33,7 +33,7 @@ async fn rule(rig: &Rig, pipe: &Value, name: &str, rest: Value) -> Value {
     made["automation"]["id"].clone()
 }
 
-async fn ticket(rig: &Rig, channel: &str) -> Value {
+pub(crate) async fn ticket(rig: &Rig, channel: &str) -> Value {
     let pipe = rig.pipe("Customer Support").await;
     let input = json!({ "pipe_id": pipe["id"], "fields_attributes": [
         { "field_id": "subject", "field_value": "P2: cannot log in" }, { "field_id": "description", "field_value": "Since today" },

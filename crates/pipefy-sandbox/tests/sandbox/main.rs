@@ -19,6 +19,7 @@ mod persistence;
 mod portals;
 mod providers;
 mod reports;
+mod runs;
 mod storage;
 mod structure;
 mod tables;
