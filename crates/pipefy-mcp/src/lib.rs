@@ -5,7 +5,7 @@
 //!  handler        the protocol's methods, over rmcp's service loop
 //!   dispatch      one tool call: lookup, identity, limits, the tool, the reply
 //!    identity     the caller of this very message -> the credential Pipefy sees
-//!    watch         what is told of every call: call_log, metrics, audit
+//!    watch         what is told of every call: call_log, metrics, audit, traces
 //!  prompts, resources, completion   playbooks, what can be read by address, what may be meant
 //! hosted          whom a hosted server lets in, and as whom it acts for them
 //! catalogue       which tools are shown
@@ -37,6 +37,11 @@ mod resources;
 pub mod runtime;
 pub mod sandbox;
 pub mod stdio;
+#[cfg(feature = "otel")]
+pub mod traces;
+#[cfg(not(feature = "otel"))]
+#[path = "no_traces.rs"]
+pub mod traces;
 mod watch;
 
 pub use call_log::CallLog;

@@ -11,6 +11,7 @@ use pipefy_mcp::handler::Handler;
 use pipefy_mcp::http::{self, HttpOptions, Serving};
 use pipefy_mcp::reload::Hangups;
 use pipefy_mcp::runtime::{McpRuntime, StartError};
+use pipefy_mcp::traces::Traces;
 use pipefy_mcp::{logging, sandbox, stdio};
 use pipefy_sandbox::Attached;
 use tokio_util::sync::CancellationToken;
@@ -38,7 +39,11 @@ async fn run(serve: &Serve) -> ExitCode {
     let environment = Environment::capture();
     match start(serve, &environment).await {
         Ok((settings, runtime, sandbox, overrides)) => {
+            let traces = runtime.traces().cloned();
             let code = serve_on(&settings, runtime, overrides).await;
+            if let Some(traces) = traces {
+                traces.end().await;
+            }
             if let Some(sandbox) = sandbox {
                 sandbox.shutdown().await;
             }
@@ -71,7 +76,7 @@ async fn start(
         say(&format!("{warning}\n"));
     }
     logging::start(settings.mcp.log_level);
-    let runtime = McpRuntime::for_profile(&settings, environment)?;
+    let runtime = McpRuntime::for_profile(&settings, environment)?.with_traces(Traces::start(&settings.operations)?);
     Ok((settings, runtime, attached, overrides))
 }
 
@@ -95,7 +100,7 @@ async fn serve_on(settings: &ServerSettings, runtime: McpRuntime, overrides: Ove
         }
         Transport::Http => {
             let options = match HttpOptions::new(settings) {
-                Ok(options) => options,
+                Ok(options) => HttpOptions { traces: runtime.traces().cloned(), ..options },
                 Err(error) => return refuse(1, &error.to_string()),
             };
             let audit = runtime.audit().cloned();

@@ -16,7 +16,7 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 
 /// The tool label of a call whose tool does not exist here.
-const NO_TOOL: &str = "unknown";
+pub(crate) const NO_TOOL: &str = "unknown";
 
 /// Seconds of a tool call or a request to Pipefy.
 const SECONDS: [f64; 12] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];
@@ -192,18 +192,10 @@ impl Metrics {
     }
 
     pub(crate) fn pipefy_answered(&self, endpoint: EndpointKind, end: RequestEnd, took: Duration) {
-        let endpoint = match endpoint {
-            EndpointKind::Public => "public",
-            EndpointKind::Interfaces => "interfaces",
-            EndpointKind::Internal => "internal",
-        };
+        let endpoint = self::endpoint(endpoint);
         let status = match end {
             RequestEnd::Answered(status @ 100..600) => StatusLabel::Code(status),
-            RequestEnd::Answered(_) => StatusLabel::Word("odd"),
-            RequestEnd::Unreached => StatusLabel::Word("unreached"),
-            RequestEnd::Lost => StatusLabel::Word("lost"),
-            RequestEnd::Timeout => StatusLabel::Word("timeout"),
-            RequestEnd::Abandoned => StatusLabel::Word("abandoned"),
+            end => StatusLabel::Word(word(end)),
         };
         self.pipefy.get_or_create(&PipefyLabels { endpoint, status }).inc();
         self.pipefy_seconds.get_or_create(&EndpointLabels { endpoint }).observe(took.as_secs_f64());
@@ -231,6 +223,25 @@ impl Metrics {
 }
 
 /// The word for a class in metrics and audit lines.
+pub(crate) fn endpoint(endpoint: EndpointKind) -> &'static str {
+    match endpoint {
+        EndpointKind::Public => "public",
+        EndpointKind::Interfaces => "interfaces",
+        EndpointKind::Internal => "internal",
+    }
+}
+
+/// How a request ended that got no usable status.
+pub(crate) fn word(end: RequestEnd) -> &'static str {
+    match end {
+        RequestEnd::Answered(_) => "odd",
+        RequestEnd::Unreached => "unreached",
+        RequestEnd::Lost => "lost",
+        RequestEnd::Timeout => "timeout",
+        RequestEnd::Abandoned => "abandoned",
+    }
+}
+
 pub(crate) fn class(class: Class) -> &'static str {
     match class {
         Class::Read => "read",

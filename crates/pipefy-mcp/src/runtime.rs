@@ -25,6 +25,7 @@ use crate::hosted;
 use crate::http::{Called, Inbound, LoneCall, Served, stderr_lines};
 use crate::identity::{Identity, IdentityError, Principal, StartupIdentity};
 use crate::metrics::Metrics;
+use crate::traces::{Traces, TracesError};
 use crate::watch::Watchers;
 
 /// Tool calls that run at a time, over all callers; further ones wait.
@@ -69,6 +70,9 @@ pub enum StartError {
     /// The audit log cannot be written.
     #[error(transparent)]
     Audit(#[from] AuditError),
+    /// Traces cannot be sent with these settings.
+    #[error(transparent)]
+    Traces(#[from] TracesError),
     /// The sandbox does not start.
     #[error("the sandbox does not start: {0}")]
     Sandbox(#[from] SandboxError),
@@ -229,6 +233,18 @@ impl McpRuntime {
     pub fn with_metrics(mut self, metrics: Option<Arc<Metrics>>) -> Self {
         self.watchers.metrics = metrics;
         self
+    }
+
+    /// Makes a span of each tool call, and of each request to Pipefy.
+    #[must_use]
+    pub fn with_traces(mut self, traces: Option<Traces>) -> Self {
+        self.watchers.traces = traces;
+        self
+    }
+
+    /// Where spans go, when that is configured.
+    pub fn traces(&self) -> Option<&Traces> {
+        self.watchers.traces.as_ref()
     }
 
     /// Where each tool call is put down, when that is configured.

@@ -1,4 +1,4 @@
-//! Everything that watches a tool call: the `tool_call` line, the metrics, the audit log. One guard per call, told of the
+//! Everything that watches a tool call: the `tool_call` line, the metrics, the audit log, the traces. One guard per call, told of the
 //! end; a call that is dropped before was cancelled.
 
 use std::sync::Arc;
@@ -15,6 +15,7 @@ use crate::call_log::{CallLine, CallLog};
 use crate::catalogue::Entry;
 use crate::dispatch::CallReply;
 use crate::metrics::Metrics;
+use crate::traces::{CallSpan, Traces};
 
 /// What is told of every call of a process.
 #[derive(Clone, Debug, Default)]
@@ -22,6 +23,7 @@ pub(crate) struct Watchers {
     pub(crate) call_log: Option<CallLog>,
     pub(crate) metrics: Option<Arc<Metrics>>,
     pub(crate) audit: Option<Arc<Audit>>,
+    pub(crate) traces: Option<Traces>,
 }
 
 impl Watchers {
@@ -42,11 +44,13 @@ impl Watchers {
         if let Some(metrics) = &self.metrics {
             metrics.call_begun();
         }
-        let watches = self.metrics.is_some() || self.audit.is_some();
+        let watches = self.metrics.is_some() || self.audit.is_some() || self.traces.is_some();
+        let span = self.traces.as_ref().map(|traces| traces.call(request));
         Watched {
             line: self.call_log.as_ref().map(|log| log.begin(Some(name), Some(arguments), request, message)),
-            requests: watches.then(|| Arc::new(Sent::of(self.metrics.clone()))),
+            requests: watches.then(|| Arc::new(Sent::of(self.metrics.clone(), span.clone()))),
             metrics: self.metrics.clone(),
+            span,
             record,
             op,
             begun: Instant::now(),
@@ -66,6 +70,7 @@ fn op_of(entry: Entry) -> &'static Op {
 pub(crate) struct Watched {
     line: Option<CallLine>,
     metrics: Option<Arc<Metrics>>,
+    span: Option<CallSpan>,
     record: Option<Record>,
     requests: Option<Arc<Sent>>,
     op: Option<&'static Op>,
@@ -148,6 +153,9 @@ impl Drop for Watched {
         if let Some(metrics) = &self.metrics {
             metrics.call_ended(self.op, outcome, self.begun.elapsed());
         }
+        if let Some(span) = &self.span {
+            span.ended(self.op, outcome);
+        }
         if let Some(record) = &self.record {
             let mutations = self.requests.as_ref().map_or(0, |sent| sent.mutations().0);
             if let Err(error) = record.end(outcome, mutations) {
@@ -184,13 +192,14 @@ fn outcome(reply: &CallReply) -> &'static str {
 /// What one call has sent to Pipefy.
 struct Sent {
     metrics: Option<Arc<Metrics>>,
+    span: Option<CallSpan>,
     mutations: AtomicUsize,
     answered: AtomicUsize,
 }
 
 impl Sent {
-    fn of(metrics: Option<Arc<Metrics>>) -> Self {
-        Self { metrics, mutations: AtomicUsize::new(0), answered: AtomicUsize::new(0) }
+    fn of(metrics: Option<Arc<Metrics>>, span: Option<CallSpan>) -> Self {
+        Self { metrics, span, mutations: AtomicUsize::new(0), answered: AtomicUsize::new(0) }
     }
 
     /// Mutations that were sent, and those of them whose outcome is not known.
@@ -201,6 +210,10 @@ impl Sent {
 }
 
 impl Requests for Sent {
+    fn traceparent(&self) -> Option<http::HeaderValue> {
+        self.span.as_ref().and_then(CallSpan::traceparent)
+    }
+
     fn sending(&self, _endpoint: EndpointKind, kind: OperationKind) {
         if kind == OperationKind::Mutation {
             self.mutations.fetch_add(1, Ordering::Relaxed);
@@ -220,6 +233,9 @@ impl Requests for Sent {
         }
         if let Some(metrics) = &self.metrics {
             metrics.pipefy_answered(endpoint, end, took);
+        }
+        if let Some(span) = &self.span {
+            span.asked(endpoint, end, took);
         }
     }
 }

@@ -168,6 +168,9 @@ impl GraphqlEndpoint {
         let mut watched = Watched::begin(budget.requests(), endpoint, kind);
         let mut headers = self.0.headers.clone();
         headers.insert(AUTHORIZATION, bearer.header().clone());
+        if let Some(traceparent) = budget.requests().and_then(|requests| requests.traceparent()) {
+            headers.insert("traceparent", traceparent);
+        }
         let sending = self.0.http.post(self.0.url.clone()).headers(headers).body(body.clone()).send();
         // One limit and one watch for the whole exchange.
         let exchange = async {

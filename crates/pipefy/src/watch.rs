@@ -22,6 +22,11 @@ pub enum RequestEnd {
 
 /// Hears of every request of a call. Called in the call's own task; must not block.
 pub trait Requests: Send + Sync {
+    /// What the next request says in `traceparent` (W3C Trace Context), for whoever follows it further.
+    fn traceparent(&self) -> Option<http::HeaderValue> {
+        None
+    }
+
     /// A request is about to be sent.
     fn sending(&self, endpoint: EndpointKind, kind: OperationKind);
 

@@ -19,9 +19,10 @@ use hyper::body::{Frame, SizeHint};
 use pipefy::settings::TrustedProxies;
 use tower::{Layer, Service};
 
-use super::SESSION_ID;
 use super::refusal::Refused;
+use super::{HttpOptions, SESSION_ID};
 use crate::metrics::Metrics;
+use crate::traces::{RequestSpan, Traces};
 
 /// Longest request id, session id or path that is logged as sent.
 const LONGEST: usize = 128;
@@ -61,11 +62,13 @@ pub(crate) struct RequestLog {
     lines: Lines,
     trusted_proxies: Arc<TrustedProxies>,
     metrics: Option<Arc<Metrics>>,
+    traces: Option<Traces>,
 }
 
 impl RequestLog {
-    pub(crate) fn new(lines: Lines, trusted_proxies: Arc<TrustedProxies>, metrics: Option<Arc<Metrics>>) -> Self {
-        Self { lines, trusted_proxies, metrics }
+    pub(crate) fn new(options: &HttpOptions, trusted_proxies: Arc<TrustedProxies>) -> Self {
+        let HttpOptions { lines, metrics, traces, .. } = options;
+        Self { lines: lines.0.clone(), trusted_proxies, metrics: metrics.clone(), traces: traces.clone() }
     }
 }
 
@@ -99,6 +102,9 @@ where
 
     fn call(&mut self, mut request: Request<Body>) -> Self::Future {
         let mut line = Line::begin(&request, &self.log);
+        if let Some(span) = &line.span {
+            span.travel_with(request.extensions_mut());
+        }
         request.extensions_mut().insert(CorrelationId(line.request_id.clone()));
         request.extensions_mut().insert(line.caller.clone());
         let answer = self.inner.call(request);
@@ -131,6 +137,7 @@ struct Line {
     caller: Caller,
     refused: Option<&'static str>,
     metrics: Option<Arc<Metrics>>,
+    span: Option<RequestSpan>,
 }
 
 impl Line {
@@ -151,6 +158,7 @@ impl Line {
             caller: Caller::default(),
             refused: None,
             metrics: log.metrics.clone(),
+            span: log.traces.as_ref().and_then(|traces| traces.request(request)),
         }
     }
 
@@ -194,6 +202,9 @@ impl Drop for Line {
         (self.lines)(&self.text());
         if let Some(metrics) = &self.metrics {
             metrics.request_ended(&self.method, self.status, self.refused);
+        }
+        if let Some(span) = &mut self.span {
+            span.ended(self.status, self.refused);
         }
     }
 }

@@ -71,6 +71,7 @@ use seal::Seal;
 use sessions::Sessions;
 
 use crate::metrics::Metrics;
+use crate::traces::Traces;
 
 /// Names the session; given by the server, sealed.
 const SESSION_ID: &str = "mcp-session-id";
@@ -180,6 +181,8 @@ pub struct HttpOptions {
     pub store: Option<SessionStore>,
     /// Counts requests.
     pub metrics: Option<Arc<Metrics>>,
+    /// Makes a span of each request.
+    pub traces: Option<Traces>,
     /// Serves the metrics and the probes.
     pub metrics_address: Option<SocketAddr>,
 }
@@ -195,7 +198,8 @@ impl std::fmt::Debug for HttpLines {
 }
 
 impl HttpOptions {
-    /// As configured; lines go to standard error. Metrics are made when an address is configured for them. Needs a runtime.
+    /// As configured; lines go to standard error. Metrics are made when an address is configured for them; traces are the
+    /// process's, and added by it. Needs a runtime.
     ///
     /// # Errors
     /// The session store's URL is none.
@@ -219,6 +223,7 @@ impl HttpOptions {
             lines: HttpLines(stderr_lines()),
             store: operations.session_store.as_ref().map(|url| SessionStore::new(url, metrics.clone())).transpose()?,
             metrics,
+            traces: None,
             metrics_address: operations.metrics_address,
         })
     }
@@ -288,7 +293,7 @@ impl App {
             .route("/readyz", axum::routing::get(move || std::future::ready(probes::readiness(&ready))))
             .merge(metadata)
             .fallback(|| async { Refusal::not_found().into_response() })
-            .layer(RequestLog::new(options.lines.0.clone(), trusted, options.metrics.clone()));
+            .layer(RequestLog::new(options, trusted));
         Self { router, sessions, limits, drain, stop }
     }
 

@@ -39,6 +39,7 @@ pub fn options() -> HttpOptions {
         lines: HttpLines(Arc::new(|_| {})),
         store: None,
         metrics: None,
+        traces: None,
         metrics_address: None,
     }
 }

@@ -32,6 +32,8 @@ pub struct OperationsSettings {
     pub requests_per_minute: Option<u32>,
     /// Where metrics and probes are served; none for nowhere.
     pub metrics_address: Option<SocketAddr>,
+    /// The OpenTelemetry collector that takes traces, without the path; none for none.
+    pub otlp_endpoint: Option<String>,
     /// Where audit lines go; none for nowhere.
     pub audit_log: Option<AuditSink>,
     /// Whether a write needs its audit line first.
@@ -56,6 +58,7 @@ impl Default for OperationsSettings {
             calls_per_caller: 64,
             requests_per_minute: Some(6000),
             metrics_address: None,
+            otlp_endpoint: None,
             audit_log: None,
             audit_required: false,
             drain: Duration::from_secs(10),
@@ -81,6 +84,16 @@ impl OperationsSettings {
             metrics_address: from.optional(&names::METRICS_ADDRESS, |raw| {
                 let address = parse::trimmed(raw)?;
                 address.parse().map_err(|_| "must be an IP address and a port, as 127.0.0.1:9090".to_owned())
+            }),
+            otlp_endpoint: from.optional(&names::OTLP_ENDPOINT, |raw| {
+                // Spans hold nothing that needs the policy of the other URLs; collectors are often reached without TLS.
+                let endpoint = parse::trimmed(raw)?;
+                match url::Url::parse(&endpoint) {
+                    Ok(url) if matches!(url.scheme(), "http" | "https") => {
+                        Ok(endpoint.trim_end_matches('/').to_owned())
+                    }
+                    _ => Err("must be an http or https URL, as http://127.0.0.1:4318".to_owned()),
+                }
             }),
             audit_log: from.optional(&names::AUDIT_LOG, |raw| match parse::opaque(raw)?.as_str() {
                 "stderr" => Ok(AuditSink::Stderr),

@@ -447,6 +447,15 @@ variables! {
         rule: "IP address and port, as 127.0.0.1:9090",
         doc: "Serve `/metrics` (Prometheus), `/healthz` and `/readyz` here (http). Unset: no metrics.",
     }
+    OTLP_ENDPOINT {
+        key: "otlp_endpoint",
+        group: Group::Mcp,
+        env: &["OTEL_EXPORTER_OTLP_ENDPOINT"],
+        kind: Kind::Url,
+        rule: "http or https URL",
+        doc: "Send OpenTelemetry traces to this collector (OTLP over HTTP, at `/v1/traces`); for builds with the feature `otel`. \
+              Unset: no traces.",
+    }
     AUDIT_LOG {
         key: "audit_log",
         group: Group::Mcp,
@@ -702,8 +711,8 @@ mod tests {
             assert!(variable.doc.ends_with('.'), "{}", variable.key);
             assert!(!variable.env.is_empty(), "{}", variable.key);
             for name in variable.env.iter().chain(variable.deprecated) {
-                // The one name that is shared with other servers of its kind, as in the reference.
-                let shared = *name == "FORWARDED_ALLOW_IPS";
+                // One name is shared with other servers of its kind, as in the reference; one is OpenTelemetry's.
+                let shared = matches!(*name, "FORWARDED_ALLOW_IPS" | "OTEL_EXPORTER_OTLP_ENDPOINT");
                 assert!(name.starts_with("PIPEFY_") || shared, "{name}: only prefixed names are read");
                 let key = names.entry(*name).or_insert(variable.key);
                 assert_eq!(*key, variable.key, "{name}");
