@@ -169,10 +169,6 @@ impl TokenExchange {
     /// # Errors
     /// [`ExchangeError`].
     pub fn new(settings: &ExchangeSettings, issuer: &str) -> Result<TokenExchange, ExchangeError> {
-        TokenExchange::with_http(settings, issuer, AuthHttp::new())
-    }
-
-    fn with_http(settings: &ExchangeSettings, issuer: &str, http: AuthHttp) -> Result<TokenExchange, ExchangeError> {
         let policy = settings.url_policy();
         let endpoint = match &settings.token_url {
             Some(url) => Endpoint::Given(configured_url("PIPEFY_EXCHANGE_TOKEN_URL", url, UrlShape::NoQuery, policy)?),
@@ -198,7 +194,7 @@ impl TokenExchange {
             }
         };
         let kept = Cache::builder().max_capacity(KEPT_COUNT).expire_after(Lifetimes).build();
-        Ok(TokenExchange { endpoint, fields, authorization, http, kept })
+        Ok(TokenExchange { endpoint, fields, authorization, http: AuthHttp::new(), kept })
     }
 
     /// The credential with which Pipefy is called for `caller`. It was exchanged already, so a refusal shows here; it renews

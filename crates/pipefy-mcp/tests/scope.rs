@@ -121,6 +121,13 @@ async fn pins_hold_against_a_pipefy() {
     assert!(is_foreign(&call(&pinned, "move_card_to_phase", across).await));
     assert!(is_foreign(&call(&pinned, "execute_graphql", json!({"query": "{ me { id } }"})).await));
 
+    // An organization that is given beside a card of ours is the one that card is in.
+    let upload = |organization: &str| json!({"organization_id": organization, "card_id": ours.card, "field_id": "f", "file_path": "none.txt", "dry_run": true});
+    assert!(!is_foreign(&call(&pinned, "upload_attachment_to_card", upload(&ours.organization)).await));
+    let other = text(&all["organizations"][1]["id"]);
+    let reply = call(&pinned, "upload_attachment_to_card", upload(&other)).await;
+    assert!(is_foreign(&reply) && reply["error"]["details"]["argument"] == "organization_id", "{reply}");
+
     let found = call(&pinned, "search_pipes", json!({})).await;
     let left: Vec<String> =
         found["organizations"][0]["pipes"].as_array().unwrap().iter().map(|pipe| text(&pipe["id"])).collect();

@@ -158,7 +158,7 @@ impl Scope {
         for id in named.iter().filter(|named| !named.within && named.kind == IdKind::Organization) {
             let held = match &self.pins.org {
                 Some(_) => self.holds_organization(&id.id, call).await.map_err(|no| self.refusal(op, id, no))?,
-                None => true,
+                None => self.is_organization_of(&id.id, &anchors, call).await.map_err(|no| self.refusal(op, id, no))?,
             };
             if !held {
                 return Err(self.refusal(op, id, No::Foreign));
@@ -366,6 +366,25 @@ impl Scope {
     async fn holds_organization(&self, id: &str, call: &Call<'_>) -> Result<bool, No> {
         let Some(org) = &self.pins.org else { return Ok(false) };
         Ok(org == id || self.facts(Lookup::Organization, org, call).await?.names.iter().any(|name| name == id))
+    }
+
+    /// Whether an organisation is that of one of these. Where nothing else is named, what is below it decides: foreign rows
+    /// are dropped, and a call without rows is refused.
+    async fn is_organization_of(&self, id: &str, owners: &[Owner], call: &Call<'_>) -> Result<bool, No> {
+        for owner in owners {
+            let facts = match owner {
+                Owner::Pipe(pipe) => self.facts(Lookup::Pipe, pipe, call).await?,
+                Owner::Table(table) => self.facts(Lookup::Table, table, call).await?,
+                Owner::Repo(repo) => match self.facts(Lookup::Pipe, repo, call).await {
+                    Ok(facts) => facts,
+                    Err(_) => self.facts(Lookup::Table, repo, call).await?,
+                },
+            };
+            if facts.organization.iter().any(|name| name == id) {
+                return Ok(true);
+            }
+        }
+        Ok(owners.is_empty())
     }
 
     /// The names of a pipe, table or organisation.

@@ -281,6 +281,34 @@ async fn foreign_ids_are_refused_by_every_tool() {
     assert!(checked > 150, "{checked}");
 }
 
+/// An organisation that is given beside what is ours is the one that it belongs to, whatever the tool.
+#[tokio::test]
+async fn another_organization_beside_our_own_ids_is_refused_by_every_tool() {
+    for mock in [ours(), pinned(&["1"], &[], None)] {
+        let catalogue = Catalogue::new();
+        let mut checked = 0;
+        for tool in catalogue.tools() {
+            let op = tool.op();
+            let Some(declared) = op.touches.iter().find(|id| id.kind == IdKind::Organization) else { continue };
+            if op.reach == Reach::Nothing || !op.touches.iter().any(|id| traceable(id.kind) && !id.within) {
+                continue;
+            }
+            let world = Arc::new(World::default());
+            let given = arguments(tool, Some(declared.arg), |kind, within| {
+                (traceable(kind) && !within) || kind == IdKind::Organization
+            });
+            let result = run(&mock, &world, op.name, given.clone()).await;
+            assert!(refused(&result), "{} {given}: {:?}", op.name, result.as_ref().err());
+            assert_eq!(world.beyond(), Vec::<String>::new(), "{}", op.name);
+            if op.name == "upload_attachment_to_card" {
+                assert_eq!(result.unwrap_err().details["argument"], "organization_id");
+            }
+            checked += 1;
+        }
+        assert!(checked > 3, "{checked}");
+    }
+}
+
 /// Ids of our own pass, so that the refusals above are not refusals of everything.
 #[tokio::test]
 async fn own_ids_pass_in_every_tool_that_can_tell() {
