@@ -1,5 +1,6 @@
 //! Pages: the page-size rule, and `all`, which follows cursors within limits.
 
+use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use pipefy::Query;
@@ -31,6 +32,38 @@ pub fn page_size(argument: &str, first: Option<i64>, max: i64) -> Result<Option<
     }
 }
 
+/// The way through the pages of a listing. A cursor is followed once: a service that gives one again would lead in a circle.
+#[derive(Debug, Default)]
+pub(crate) struct Cursors {
+    now: Option<String>,
+    followed: HashSet<String>,
+}
+
+impl Cursors {
+    /// From the page after this cursor, or from the first.
+    pub(crate) fn from(after: Option<&str>) -> Self {
+        let mut cursors = Self::default();
+        cursors.follow(after.map(str::to_owned));
+        cursors
+    }
+
+    /// The cursor of the page to read; `None` for the first.
+    pub(crate) fn now(&self) -> Option<&str> {
+        self.now.as_deref()
+    }
+
+    /// Goes on to the page after `next`. False when there is no such way: no cursor, or one that was followed before.
+    pub(crate) fn follow(&mut self, next: Option<String>) -> bool {
+        match next.filter(|next| !next.is_empty() && self.followed.insert(next.clone())) {
+            Some(next) => {
+                self.now = Some(next);
+                true
+            }
+            None => false,
+        }
+    }
+}
+
 /// Reads page after page. What was read before a later page fails is kept and said to be incomplete.
 pub(crate) async fn all(
     row: &Row,
@@ -45,7 +78,8 @@ pub(crate) async fn all(
         arguments.insert("first".to_owned(), paging.page_size.into());
     }
     let page_size = arguments.get("first").and_then(Value::as_i64);
-    let mut cursor: Option<String> = arguments.get("after").and_then(Value::as_str).map(str::to_owned);
+    let mut cursors = Cursors::from(arguments.get("after").and_then(Value::as_str));
+    let now = |cursors: &Cursors| cursors.now().map(str::to_owned);
     let mut items: Vec<Value> = Vec::new();
     let mut result: Option<(Outcome, Value)> = None;
     let mut stopped: Option<String> = None;
@@ -55,7 +89,7 @@ pub(crate) async fn all(
             (Err(error), None) => return Err(error),
             (Err(error), Some(_)) => {
                 stopped = Some(error.message);
-                break (false, cursor);
+                break (false, now(&cursors));
             }
         };
         let mut body = outcome.body.clone().into_value();
@@ -72,17 +106,15 @@ pub(crate) async fn all(
         if !page.has_more {
             break (true, None);
         }
-        let next = page.end_cursor.filter(|c| !c.is_empty());
-        if next.is_none() || next == cursor {
-            // Pipefy says there is more but gives no way on: saying so beats reading the same page for ever.
+        if !cursors.follow(page.end_cursor) {
+            // Pipefy says there is more but gives no way on: saying so beats reading the same pages for ever.
             stopped = Some("the service gave the same cursor again".to_owned());
-            break (false, cursor);
+            break (false, now(&cursors));
         }
-        cursor = next;
         if items.len() as u64 >= max_items || Instant::now() >= end || call.budget.is_over() {
-            break (false, cursor);
+            break (false, now(&cursors));
         }
-        arguments.insert("after".to_owned(), cursor.clone().into());
+        arguments.insert("after".to_owned(), now(&cursors).into());
     };
     let Some((mut outcome, mut body)) = result else {
         return Err(ToolError::internal("no page was read"));
@@ -130,21 +162,68 @@ pub(crate) async fn counted(
     page: impl Fn(Option<&str>) -> Query,
 ) -> Counted {
     let mut found = Counted { items: Vec::new(), partial: true };
-    let mut cursors: Vec<String> = Vec::new();
-    while cursors.len() < PREVIEW_PAGES && found.items.len() < enough {
-        let Ok(data) = call.query(page(cursors.last().map(String::as_str))).await else { return found };
+    let mut cursors = Cursors::from(None);
+    for _ in 0..PREVIEW_PAGES {
+        if found.items.len() >= enough {
+            break;
+        }
+        let Ok(data) = call.query(page(cursors.now())).await else { return found };
         let mut value = data.value();
         let here = Page::from_page_info(dig(&value, page_info), None);
         if let Some(Value::Array(list)) = dig_mut(&mut value, items) {
             found.items.append(list);
         }
-        match here.end_cursor.filter(|cursor| here.has_more && !cursor.is_empty() && !cursors.contains(cursor)) {
-            Some(cursor) => cursors.push(cursor),
-            None => {
-                found.partial = here.has_more;
-                break;
-            }
+        if !here.has_more || !cursors.follow(here.end_cursor) {
+            found.partial = here.has_more;
+            break;
         }
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::tools::testing::Mock;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        /// Whatever cursors the service gives, in circles too: no page is read twice, and the reading ends.
+        #[test]
+        fn no_way_leads_in_a_circle(ways in prop::collection::vec(prop::option::of("[a-c]{0,2}"), 0..20)) {
+            let mut cursors = Cursors::from(None);
+            let mut read = vec![None];
+            for next in ways {
+                if cursors.follow(next.clone()) {
+                    let now = cursors.now().map(str::to_owned);
+                    prop_assert_eq!(&now, &next);
+                    prop_assert!(!read.contains(&now), "{now:?} after {read:?}");
+                    read.push(now);
+                }
+            }
+        }
+
+        #[test]
+        fn all_pages_are_read_once(pages in prop::collection::vec(("[a-d]{0,1}", any::<bool>()), 1..12)) {
+            let mut mock = Mock::new();
+            for (number, (cursor, more)) in pages.iter().enumerate() {
+                let info = json!({"hasNextPage": more, "endCursor": cursor});
+                let page = json!({"edges": [{"node": {"id": number.to_string()}}], "pageInfo": info});
+                // The last page is given for ever.
+                mock = mock.on("cards", page);
+            }
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            let reply = runtime.block_on(mock.reply("get_cards", json!({"pipe_id": "1", "all": true})));
+            let asked: Vec<Value> = mock.sent().iter().map(|sent| sent.variables["after"].clone()).collect();
+            for (number, after) in asked.iter().enumerate() {
+                prop_assert!(!asked[..number].contains(after), "{asked:?}");
+            }
+            prop_assert_eq!(&reply["returned"], asked.len());
+            prop_assert_eq!(reply["complete"] == json!(true), reply.get("stopped").is_none(), "{}", reply);
+        }
+    }
 }

@@ -1,10 +1,12 @@
 //! Accepts connections and serves them, within limits of time: a connection that sends nothing, or its request head slowly,
-//! is closed. The library's own server has no such limits.
+//! or takes nothing of its answer, is closed. The library's own server has no such limits.
 
-use std::io;
+use std::io::{self, IoSlice};
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use axum::Router;
@@ -15,7 +17,9 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::time::Sleep;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::Service as _;
@@ -31,6 +35,8 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(500);
 pub(super) struct Connections {
     /// Longest wait for a request head.
     pub(super) header_timeout: Duration,
+    /// Longest time in which a peer takes nothing of what is sent to it.
+    pub(super) stall_timeout: Duration,
     /// Stops accepting; each connection ends with the answers it owes.
     pub(super) drain: CancellationToken,
     /// Cuts every connection.
@@ -79,6 +85,7 @@ impl Connections {
         let mut builder = Builder::new(TokioExecutor::new());
         builder.http1().timer(TokioTimer::new()).header_read_timeout(self.header_timeout);
         builder.http2().timer(TokioTimer::new()).keep_alive_interval(KEEP_ALIVE).keep_alive_timeout(KEEP_ALIVE);
+        let stream = Taken { stream, limit: self.stall_timeout, stalled: None };
         let mut connection = std::pin::pin!(builder.serve_connection(TokioIo::new(stream), service));
         // Which protocol it speaks is found out without a limit of time, so the first request has this one.
         let mut first = std::pin::pin!(tokio::time::sleep(self.header_timeout));
@@ -100,6 +107,55 @@ impl Connections {
                 }
             }
         }
+    }
+}
+
+/// A stream whose peer must take what is written to it: when it takes nothing for `limit`, writing fails. Without this, a peer
+/// that never reads would keep its connection, and what is queued for it, for as long as it likes.
+struct Taken {
+    stream: TcpStream,
+    limit: Duration,
+    /// Set while the peer takes nothing.
+    stalled: Option<Pin<Box<Sleep>>>,
+}
+
+impl AsyncRead for Taken {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for Taken {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.poll_write_vectored(cx, &[IoSlice::new(bytes)])
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        parts: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        if let Poll::Ready(written) = Pin::new(&mut self.stream).poll_write_vectored(cx, parts) {
+            self.stalled = None;
+            return Poll::Ready(written);
+        }
+        let limit = self.limit;
+        let stalled = self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep(limit)));
+        ready!(stalled.as_mut().poll(cx));
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    // Neither waits for the peer.
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
     }
 }
 

@@ -111,8 +111,12 @@ impl Serving {
             let (app, options, cut) = (app.clone(), options.clone(), cut.clone());
             tokio::spawn(async move { probes::serve(listener, app, metrics, &options, cut).await });
         }
-        let connections =
-            Connections { header_timeout: options.header_timeout, drain: app.drain.clone(), cut: cut.clone() };
+        let connections = Connections {
+            header_timeout: options.header_timeout,
+            stall_timeout: options.body_timeout,
+            drain: app.drain.clone(),
+            cut: cut.clone(),
+        };
         let mut server = std::pin::pin!(connections.serve(listener, app.router()));
         tokio::select! {
             () = &mut server => return,

@@ -167,7 +167,7 @@ pub struct HttpOptions {
     pub trusted_proxies: TrustedProxies,
     /// Longest wait for a complete request head, and for the next request on a connection.
     pub header_timeout: Duration,
-    /// Longest time a body may take.
+    /// Longest time a body may take, and longest time in which a client takes nothing of its answer.
     pub body_timeout: Duration,
     /// How long a stop waits for running calls.
     pub drain: Duration,

@@ -49,6 +49,11 @@ pub(super) async fn serve(
         .route("/metrics", get(page))
         .route("/healthz", get(|| std::future::ready(health())))
         .route("/readyz", get(move || std::future::ready(readiness(&ready))));
-    let connections = Connections { header_timeout: options.header_timeout, drain: cut.clone(), cut };
+    let connections = Connections {
+        header_timeout: options.header_timeout,
+        stall_timeout: options.body_timeout,
+        drain: cut.clone(),
+        cut,
+    };
     connections.serve(listener, router).await;
 }

@@ -208,6 +208,8 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
     use std::io::Write as _;
 
+    use proptest::prelude::*;
+
     use super::*;
 
     /// A workbook whose first sheet holds `rows` (XML) and is not the active one.
@@ -271,6 +273,44 @@ mod tests {
         assert!(cut.csv.starts_with("a,b\r\n\"x\ny\",2\r\n# [truncated"), "{}", cut.csv);
         for damaged in [&b"<html>"[..], b"PK\x03\x04", b"\xff\xfe"] {
             assert!(read(Bytes::copy_from_slice(damaged), 100).is_err());
+        }
+    }
+
+    /// As text of an XML element, white space kept.
+    fn escaped(text: &str) -> String {
+        text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('\r', "&#13;")
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(128))]
+
+        /// What a CSV reader makes of it is what the cells held.
+        #[test]
+        fn cells_come_back_from_the_csv(
+            width in 1usize..6,
+            cells in prop::collection::vec(prop_oneof![2 => "[ -~\u{e0}-\u{ff}\n\r\",]{0,12}", 1 => Just(String::new())], 1..40),
+        ) {
+            let rows: Vec<Vec<String>> = cells.chunks(width).map(|row| {
+                let mut row = row.to_vec();
+                row.resize(width, String::new());
+                row
+            }).collect();
+            let mut xml = String::new();
+            for (number, row) in rows.iter().enumerate() {
+                xml.push_str(&format!("<row r=\"{}\">", number + 1));
+                for (column, text) in row.iter().enumerate() {
+                    let place = format!("{}{}", char::from(b'A' + column as u8), number + 1);
+                    let text = escaped(text);
+                    xml.push_str(&format!("<c r=\"{place}\" t=\"inlineStr\"><is><t xml:space=\"preserve\">{text}</t></is></c>"));
+                }
+                xml.push_str("</row>");
+            }
+            let table = to_csv(workbook(&xml), 1_000_000).unwrap();
+            let mut reader = csv::ReaderBuilder::new().has_headers(false).from_reader(table.csv.as_bytes());
+            let read: Vec<Vec<String>> =
+                reader.records().map(|row| row.unwrap().iter().map(str::to_owned).collect()).collect();
+            prop_assert_eq!(read, rows);
+            prop_assert_eq!(table.truncated, false);
         }
     }
 }

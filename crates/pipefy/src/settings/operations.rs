@@ -42,7 +42,7 @@ pub struct OperationsSettings {
     pub drain: Duration,
     /// Longest wait for a complete request head, and so for the next request on an idle connection.
     pub header_timeout: Duration,
-    /// Longest time a request's body may take.
+    /// Longest time a request's body may take, and longest time in which a client takes nothing of its answer.
     pub body_timeout: Duration,
     /// Peers whose forwarding headers are believed.
     pub trusted_proxies: TrustedProxies,

@@ -498,7 +498,7 @@ variables! {
         kind: Kind::Integer,
         default: Some("30"),
         rule: "1 to 3600",
-        doc: "A request whose body takes longer gets 408 (http).",
+        doc: "A request whose body takes longer gets 408; a client that takes nothing of its answer for this long is cut off (http).",
     }
     FORWARDED_ALLOW_IPS {
         key: "forwarded_allow_ips",

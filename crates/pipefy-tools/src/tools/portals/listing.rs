@@ -4,6 +4,7 @@
 use pipefy::{Error, Query};
 use serde_json::{Value, json};
 
+use crate::paging::Cursors;
 use crate::tools::shared::list_at;
 use crate::{Call, Outcome, Page, dig};
 
@@ -19,9 +20,9 @@ pub(crate) struct Nodes {
 /// Reads page after page of the connection `root`; `query` takes the cursor.
 pub(crate) async fn nodes(call: &Call<'_>, root: &str, query: impl Fn(Option<&str>) -> Query) -> Result<Nodes, Error> {
     let mut list = Vec::new();
-    let mut cursor: Option<String> = None;
+    let mut cursors = Cursors::from(None);
     for _ in 0..PAGES {
-        let value = match (call.query(query(cursor.as_deref())).await, &cursor) {
+        let value = match (call.query(query(cursors.now())).await, cursors.now()) {
             (Ok(data), _) => data.value(),
             (Err(error), None) => return Err(error),
             (Err(error), Some(_)) => return Ok(Nodes { list, stopped: Some(error.to_string()) }),
@@ -30,14 +31,12 @@ pub(crate) async fn nodes(call: &Call<'_>, root: &str, query: impl Fn(Option<&st
         let edges = list_at(connection, "edges").iter();
         list.extend(edges.filter_map(|edge| edge.get("node")).filter(|node| !node.is_null()).cloned());
         let page = Page::from_page_info(dig(connection, "pageInfo"), None);
-        let next = page.end_cursor.filter(|next| page.has_more && !next.is_empty());
         if !page.has_more {
             return Ok(Nodes { list, stopped: None });
         }
-        if next.is_none() || next == cursor {
+        if !cursors.follow(page.end_cursor) {
             return Ok(stopped(list, "the service says that there is more but gives no new cursor"));
         }
-        cursor = next;
         call.budget.advance(1, None, &format!("{} items read", list.len()));
         if call.budget.is_over() {
             return Ok(stopped(list, "the time for this call is over; narrow the search"));
