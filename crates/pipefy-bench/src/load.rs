@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
 use hyper::client::conn::http1::SendRequest;
-use hyper::header::{CONTENT_TYPE, HOST, HeaderValue};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue};
 use hyper::{Method, Request, Uri};
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
@@ -140,11 +140,20 @@ pub(crate) async fn answer_size(address: &str, revision: &'static str, message: 
     Ok(body.len())
 }
 
-/// Keeps `in_flight` calls going for `duration`.
-pub(crate) async fn round(address: &str, mode: Mode, in_flight: usize, duration: Duration) -> Result<Round, Failure> {
+/// Keeps `in_flight` calls going for `duration`, on connections of these bearers in turn, where there are any.
+pub(crate) async fn round(
+    address: &str,
+    mode: Mode,
+    bearers: &[String],
+    in_flight: usize,
+    duration: Duration,
+) -> Result<Round, Failure> {
     let mut connections = Vec::new();
-    for _ in 0..in_flight {
+    for number in 0..in_flight {
         let mut connection = Connection::open(address).await?;
+        if let Some(bearer) = bearers.get(number % bearers.len().max(1)) {
+            connection.bearer = Some(HeaderValue::from_str(&format!("Bearer {bearer}"))?);
+        }
         if mode == Mode::Stateful {
             connection.start_session().await?;
         }
@@ -242,6 +251,7 @@ struct Connection {
     host: HeaderValue,
     path: Uri,
     session: Option<HeaderValue>,
+    bearer: Option<HeaderValue>,
     revision: &'static str,
 }
 
@@ -257,7 +267,7 @@ impl Connection {
             let _ = connection.await;
         });
         let path = uri.path_and_query().map_or("/", |path| path.as_str()).parse()?;
-        Ok(Self { sender, host: HeaderValue::from_str(&host)?, path, session: None, revision: REVISION })
+        Ok(Self { sender, host: HeaderValue::from_str(&host)?, path, session: None, bearer: None, revision: REVISION })
     }
 
     fn request(&self, method: Method, body: Bytes) -> Result<Request<Full<Bytes>>, Failure> {
@@ -270,6 +280,9 @@ impl Connection {
             .header("mcp-protocol-version", self.revision);
         if let Some(session) = &self.session {
             request = request.header("mcp-session-id", session);
+        }
+        if let Some(bearer) = &self.bearer {
+            request = request.header(AUTHORIZATION, bearer);
         }
         Ok(request.body(Full::new(body))?)
     }

@@ -3,7 +3,7 @@
 //! ```text
 //! pipefy-bench run --server target/release/pipefy-mcp-server [--reference PATH] [--pipefy PATH]
 //!                  [--in-flight 32] [--seconds 3] [--rounds 5] [--delay-ms 0] [--starts 10] [--sessions 1000]
-//!                  [--no-stdio] [--json bench.json]
+//!                  [--callers 64] [--no-stdio] [--json bench.json]
 //! pipefy-bench scale --server target/release/pipefy-mcp-server [--counts 1,10,100,1000,10000] [--seconds 2] [--answer-mib 16]
 //! pipefy-bench catalogue [--tools contract/tools.json]
 //! ```
@@ -11,12 +11,14 @@
 //! `run` starts a backend that answers every GraphQL request with one fixed card, the *floor* (a bare axum and reqwest
 //! proxy, the least a server of this kind can cost) and the servers, each in a process of its own, and puts the same load on
 //! each in short alternating rounds. Figures are medians over the rounds, with their lowest and highest. CPU is what the
-//! server's process used (user and system); the client's and the backend's are not counted. `scale` holds more and more sessions,
+//! server's process used (user and system); the client's and the backend's are not counted. `--callers` measures the server
+//! hosted as well: that many people, each with a bearer of their own that is checked, and limits per caller. `scale` holds more and more sessions,
 //! lists all tools, and lets one large answer pass.
 
 mod backend;
 mod catalogue;
 mod floor;
+mod hosted;
 mod load;
 mod process;
 mod report;
@@ -34,7 +36,7 @@ type Failure = Box<dyn Error + Send + Sync>;
 
 const USAGE: &str =
     "usage: pipefy-bench run --server PATH [--reference PATH] [--pipefy PATH] [--in-flight N] [--seconds S] \
-[--rounds N] [--delay-ms MS] [--starts N] [--sessions N] [--no-stdio] [--json FILE]
+[--rounds N] [--delay-ms MS] [--starts N] [--sessions N] [--callers N] [--no-stdio] [--json FILE]
        pipefy-bench scale --server PATH [--counts N,N] [--seconds S] [--answer-mib N]
        pipefy-bench catalogue [--tools FILE]";
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
+use crate::hosted::Callers;
 use crate::load::{self, Mode, Round};
 use crate::process::{self, Process, Server};
 use crate::report::{self, Spread};
@@ -25,7 +26,7 @@ struct Target {
 }
 
 enum Way {
-    Http { process: Process, address: String, mode: Mode },
+    Http { process: Process, address: String, mode: Mode, bearers: Vec<String> },
     Stdio(Piped),
 }
 
@@ -42,7 +43,16 @@ struct Measured {
 impl Target {
     fn http(name: &'static str, (process, address): (Process, String), mode: Mode) -> Result<Self, Failure> {
         let idle_kib = process.resident()?;
-        Ok(Self { name, way: Way::Http { process, address, mode }, idle_kib, loaded_kib: 0, rounds: Vec::new() })
+        let way = Way::Http { process, address, mode, bearers: Vec::new() };
+        Ok(Self { name, way, idle_kib, loaded_kib: 0, rounds: Vec::new() })
+    }
+
+    /// For these people, one connection after the other.
+    fn called_by(mut self, callers: &Callers) -> Self {
+        if let Way::Http { bearers, .. } = &mut self.way {
+            bearers.clone_from(&callers.bearers);
+        }
+        self
     }
 
     fn stdio(name: &'static str, server: &Server) -> Result<Self, Failure> {
@@ -53,7 +63,7 @@ impl Target {
 
     async fn load(&mut self, in_flight: usize, duration: Duration) -> Result<Round, Failure> {
         match &mut self.way {
-            Way::Http { address, mode, .. } => load::round(address, *mode, in_flight, duration).await,
+            Way::Http { address, mode, bearers, .. } => load::round(address, *mode, bearers, in_flight, duration).await,
             Way::Stdio(piped) => tokio::task::block_in_place(|| piped.round(in_flight, duration)),
         }
     }
@@ -98,6 +108,10 @@ pub(crate) async fn run(options: &Options) -> Result<(), Failure> {
     let delay: u64 = options.number("delay-ms", 0)?;
     let starts: usize = options.number("starts", 10)?;
     let sessions: usize = options.number("sessions", 1000)?;
+    let callers = match options.number("callers", 0)? {
+        0 => None,
+        count => Some(Callers::sign_in(count).await?),
+    };
     let with_stdio = options.get("no-stdio").is_none();
     let levels = options.get("in-flight").unwrap_or("32");
     let levels = levels.split(',').map(str::parse).collect::<Result<Vec<usize>, _>>()?;
@@ -122,6 +136,15 @@ pub(crate) async fn run(options: &Options) -> Result<(), Failure> {
         if let Some(server) = &server {
             targets.push(Target::http("stateless JSON", server.http(&STATELESS)?, Mode::Stateless)?);
             targets.push(Target::http("stateful SSE", server.http(&[])?, Mode::Stateful)?);
+            if let Some(callers) = &callers {
+                let switches = callers.switches();
+                let mut hosted: Vec<(&str, &str)> =
+                    switches.iter().map(|(name, value)| (*name, value.as_str())).collect();
+                let stateful = Target::http("hosted stateful SSE", server.http(&hosted)?, Mode::Stateful)?;
+                hosted.extend(STATELESS);
+                let stateless = Target::http("hosted stateless JSON", server.http(&hosted)?, Mode::Stateless)?;
+                targets.extend([stateless.called_by(callers), stateful.called_by(callers)]);
+            }
             if with_stdio {
                 targets.push(Target::stdio("stdio", server)?);
             }
