@@ -100,7 +100,7 @@ async fn deliver(state: &App) {
 }
 
 /// Host and port of a URL on this machine. Nothing else is ever called.
-fn target(url: &str) -> Result<(String, Uri), String> {
+pub(crate) fn target(url: &str) -> Result<(String, Uri), String> {
     let uri: Uri = url.parse().map_err(|_| "not a URL".to_owned())?;
     let host = uri.host().unwrap_or_default();
     let bare = host.trim_start_matches('[').trim_end_matches(']');

@@ -75,6 +75,11 @@ fn loopback_path(uri: &str) -> Option<&str> {
 
 /// Registers a public client (RFC 7591).
 pub(crate) fn register(store: &Store, asked: &Value) -> Result<Value, Failure> {
+    keep(store, format!("registered-{}", new_secret()), asked)
+}
+
+/// Keeps what a public client says of itself, in place of what it has said before.
+pub(crate) fn keep(store: &Store, id: String, asked: &Value) -> Result<Value, Failure> {
     let uris = texts_at(asked, "redirect_uris");
     let usable = |uri: &String| {
         let https = uri.starts_with("https://") && uri.len() > 8;
@@ -98,7 +103,6 @@ pub(crate) fn register(store: &Store, asked: &Value) -> Result<Value, Failure> {
             "Only public clients can be registered: token_endpoint_auth_method none",
         ));
     }
-    let id = format!("registered-{}", new_secret());
     let client = json!({
         "client_id": id, "client_name": text(asked, "client_name"), "redirect_uris": uris, "token_endpoint_auth_method": "none",
         "grant_types": ["authorization_code", "refresh_token", super::grants::DEVICE_CODE], "response_types": ["code"],

@@ -8,6 +8,7 @@
 //! the older ones); `POST /_sandbox/oidc/tokens` signs any claims (see [`mint`]).
 
 pub(crate) mod clients;
+mod documents;
 pub(crate) mod grants;
 pub(crate) mod keys;
 mod pages;
@@ -258,6 +259,7 @@ async fn discovery(Shared(state): Shared<App>, headers: HeaderMap) -> Response {
             "scopes_supported": ["openid", "profile", "email", "offline_access"],
             "claims_supported": ["iss", "sub", "aud", "azp", "exp", "iat", "nonce", "email", "name"],
             "authorization_response_iss_parameter_supported": true,
+            "client_id_metadata_document_supported": true,
         });
         Ok(no_store(StatusCode::OK, &document))
     })
@@ -285,6 +287,10 @@ fn back(redirect_uri: &str, fields: &[(&str, &str)]) -> Response {
 async fn authorize(Shared(state): Shared<App>, headers: HeaderMap, uri: http::Uri) -> Response {
     served(&state, ("GET", &format!("{PROTOCOL}/auth"), "oidc"), &headers, async {
         let form = Form::read(uri.query().unwrap_or_default().as_bytes());
+        if let Some(id) = form.get("client_id").filter(|id| documents::is_url(id)).map(str::to_owned) {
+            let document = documents::fetch(&id).await.map_err(page_of)?;
+            with_store(&state, move |_, store| clients::keep(store, id, &document)).await?.map_err(page_of)?;
+        }
         at_desk(&state, move |desk| start_login(desk, &form).unwrap_or_else(page_of)).await
     })
     .await

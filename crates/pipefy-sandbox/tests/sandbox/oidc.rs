@@ -566,3 +566,50 @@ async fn keys_and_sessions_survive_a_restart() {
     }
     assert_eq!(seen[0], seen[1]);
 }
+
+/// Serves a client's document about itself: the URL that is its id.
+async fn client_document(changes: Value) -> String {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/client.json", listener.local_addr().unwrap());
+    let mut document = json!({"client_id": url, "client_name": "Documented", "redirect_uris": [RETURN]});
+    for (name, value) in changes.as_object().unwrap() {
+        document[name] = value.clone();
+    }
+    let answer = move || {
+        let document = document.clone();
+        async move { axum::Json(document) }
+    };
+    let router = axum::Router::new().route("/client.json", axum::routing::get(answer));
+    tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+    url
+}
+
+#[tokio::test]
+async fn a_client_can_be_the_document_at_its_id() {
+    let desk = Desk::new().await;
+    assert_eq!(desk.document["client_id_metadata_document_supported"], true);
+    let id = client_document(json!({})).await;
+    let code = desk.code(people()[1].email, &[("client_id", &id)]).await;
+    let (status, tokens) = desk.redeem(&code, &[("client_id", &id)]).await;
+    assert_eq!(status, 200, "{tokens}");
+    assert_eq!(claims(tokens["access_token"].as_str().unwrap())["azp"], id.as_str());
+
+    // Where it may return to is what the document says.
+    let elsewhere = [("client_id", id.as_str()), ("redirect_uri", "http://127.0.0.1:40123/elsewhere")];
+    assert_eq!(desk.open(&elsewhere).await.0, 400);
+    for changes in [
+        json!({"client_id": "http://127.0.0.1:1/other.json"}),
+        json!({"client_secret": "s"}),
+        json!({"token_endpoint_auth_method": "client_secret_basic"}),
+        json!({"redirect_uris": []}),
+    ] {
+        let id = client_document(changes.clone()).await;
+        let (status, location, page) = desk.open(&[("client_id", &id)]).await;
+        assert_eq!((status, location.as_str()), (400, ""), "{changes}: {page}");
+    }
+    // Nobody outside of this machine is asked, and who does not answer is no client.
+    for id in ["https://client.example/client.json", "http://10.255.255.1/client.json", "http://127.0.0.1:1/none.json"]
+    {
+        assert_eq!(desk.open(&[("client_id", id)]).await.0, 400, "{id}");
+    }
+}
