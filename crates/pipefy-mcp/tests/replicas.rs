@@ -187,6 +187,34 @@ async fn without_the_store_each_replica_goes_on_with_what_it_has() {
     }
 }
 
+/// A store that takes connections and says nothing: each question ends by itself, and meanwhile it is mostly left alone.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_that_hangs_holds_up_nobody_for_long() {
+    let Some(redis) = Redis::start() else { return };
+    let signal = |name: &str| {
+        let sent = Command::new("kill").args([name, &redis.child.id().to_string()]).status().unwrap();
+        assert!(sent.success());
+    };
+    let backend = Backend::start(Duration::ZERO).await;
+    let (one, two) = (replica(&backend, &redis, Some(6000)).await, replica(&backend, &redis, Some(6000)).await);
+    let ana = ("Authorization", "Bearer ana.1");
+    let here = one.open(&[ana]).await;
+    let there = two.open(&[ana]).await;
+    signal("-STOP");
+    let begun = Instant::now();
+    for id in 0..100 {
+        assert_eq!(one.post(&card(id), &[ana, ("Mcp-Session-Id", &here)]).await.status, 200);
+    }
+    assert!(begun.elapsed() < Duration::from_secs(30), "{:?} for a hundred calls", begun.elapsed());
+    assert_eq!(one.post(&card(1), &[ana, ("Mcp-Session-Id", &there)]).await.status, 503);
+    signal("-CONT");
+    let end = Instant::now() + LIMIT;
+    while one.post(&card(2), &[ana, ("Mcp-Session-Id", &there)]).await.status != 200 {
+        assert!(Instant::now() < end, "the store is not asked again");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
 /// A replica as a process.
 struct Process {
     child: Child,
