@@ -175,6 +175,21 @@ impl World {
         }
     }
 
+    /// How each event and action of rules, each type of action of agents, and groups of a condition look in a reading.
+    pub(crate) async fn kinds_of_rules(&self, catalogue: &Catalogue, names: &Names) -> Vec<String> {
+        let mut kinds = vec![r#""expressions_structure":[["0","1"],["2"]]"#.to_owned(), r#""expressions":[]"#.to_owned()];
+        let args = Map::from_iter([("pipe_id".to_owned(), names["onboarding"].clone())]);
+        for (tool, key) in [("get_automation_events", "event_id"), ("get_automation_actions", "action_id")] {
+            let reply = self.call(catalogue.get(tool).unwrap(), DEFAULT_TOKEN, args.clone()).await;
+            let rows = reply["data"].as_array().unwrap().iter();
+            kinds.extend(rows.map(|row| format!("\"{key}\":{}", row["id"])));
+        }
+        let actions = "create_card create_connected_card create_table_record human_validation mcp_tool move_card \
+                       send_email_template update_card";
+        kinds.extend(actions.split_whitespace().map(|action| format!(r#""actionType":"{action}""#)));
+        kinds
+    }
+
     /// All names of `names.jsonl`.
     pub(crate) async fn names(&self, catalogue: &Catalogue) -> (Names, Missing) {
         let (mut names, mut missing) = (Names::new(), Missing::new());
@@ -270,11 +285,14 @@ fn first(value: &Value, find: &Map<String, Value>, take: &str) -> Option<Value> 
     }
 }
 
-/// Something that is read, written back unchanged and read again. `$key` in `with` is that key of the first object in the
-/// reading that has all of `find`.
-#[derive(Deserialize)]
+/// Something that is read, written back unchanged and read again. `$key` in `with`, at any depth, is that key (or path of
+/// keys) of the first object in the reading that has all of `find`. With `each` there is a trip for every object of that
+/// listing, whose `take` is `@each`.
+#[derive(Deserialize, Clone)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RoundTrip {
+    #[serde(default)]
+    each: Option<Each>,
     read: String,
     args: Map<String, Value>,
     /// Calls before, each of which gives a name.
@@ -285,13 +303,76 @@ pub(crate) struct RoundTrip {
     with: Map<String, Value>,
 }
 
-/// The rows of `round_trips.jsonl`.
-pub(crate) fn round_trips() -> Vec<RoundTrip> {
-    parse("round_trips.jsonl")
+#[derive(Deserialize, Clone)]
+#[serde(deny_unknown_fields)]
+struct Each {
+    tool: String,
+    args: Map<String, Value>,
+    take: String,
 }
 
-/// Reads, writes back, reads: says what differs.
-pub(crate) async fn round_trip(trip: &RoundTrip, catalogue: &Catalogue, files: &Path, names: &Names) -> Option<String> {
+/// The rows of `round_trips.jsonl`, each with the names of its trip.
+pub(crate) async fn round_trips(world: &World, catalogue: &Catalogue, names: &Names) -> Vec<(RoundTrip, Names)> {
+    let mut trips = Vec::new();
+    for trip in parse::<RoundTrip>("round_trips.jsonl") {
+        let Some(each) = &trip.each else {
+            trips.push((trip, names.clone()));
+            continue;
+        };
+        let args = world.filled(&each.args, names).unwrap();
+        let reply = world.call(catalogue.get(&each.tool).unwrap(), DEFAULT_TOKEN, args).await;
+        let mut taken = Vec::new();
+        every(&reply, &each.take, &mut taken);
+        assert!(!taken.is_empty(), "{} lists nothing: {reply}", each.tool);
+        for one in taken {
+            let mut names = names.clone();
+            names.insert("each".to_owned(), one);
+            trips.push((trip.clone(), names));
+        }
+    }
+    trips
+}
+
+/// The outermost objects' texts under a key.
+fn every(value: &Value, key: &str, found: &mut Vec<Value>) {
+    match value {
+        Value::Object(map) => match map.get(key).filter(|value| value.is_string()) {
+            Some(value) => found.push(value.clone()),
+            None => map.values().for_each(|value| every(value, key, found)),
+        },
+        Value::Array(list) => list.iter().for_each(|value| every(value, key, found)),
+        _ => {}
+    }
+}
+
+/// `$key` replaced by what was read; keys without value are left out.
+fn taken(value: &Value, thing: &Map<String, Value>) -> Option<Value> {
+    match value {
+        Value::String(text) => match text.strip_prefix('$') {
+            Some(path) => {
+                let mut keys = path.split('.');
+                let first = thing.get(keys.next()?)?;
+                keys.try_fold(first, |value, key| value.get(key)).filter(|value| !value.is_null()).cloned()
+            }
+            None => Some(value.clone()),
+        },
+        Value::Object(map) => Some(
+            map.iter()
+                .filter_map(|(key, value)| Some((key.clone(), taken(value, thing)?)))
+                .collect::<Map<_, _>>()
+                .into(),
+        ),
+        value => Some(value.clone()),
+    }
+}
+
+/// Reads, writes back, reads: what was read, or what differs.
+pub(crate) async fn round_trip(
+    trip: &RoundTrip,
+    catalogue: &Catalogue,
+    files: &Path,
+    names: &Names,
+) -> Result<Value, String> {
     let world = World::fresh(files).await;
     let (read, write) = (catalogue.get(&trip.read).unwrap(), catalogue.get(&trip.write).unwrap());
     let (mut names, mut missing) = (names.clone(), Missing::new());
@@ -302,24 +383,22 @@ pub(crate) async fn round_trip(trip: &RoundTrip, catalogue: &Catalogue, files: &
     let before = world.call(read, DEFAULT_TOKEN, args.clone()).await;
     let find = world.filled(&trip.find, names).unwrap();
     let has = trip.with.values().filter_map(Value::as_str).find_map(|text| text.strip_prefix('$')).unwrap_or("id");
-    let unpacked = unpacked(&before);
-    let Some(thing) = object(&unpacked, &find, has) else {
-        return Some(format!("not found in {before}"));
+    let has = has.split('.').next().unwrap_or(has);
+    let Some(thing) = object(&before, &find, has) else {
+        return Err(format!("not found in {before}"));
     };
-    let mut with = Map::new();
-    for (name, value) in world.filled(&trip.with, names).unwrap() {
-        match value.as_str().and_then(|text| text.strip_prefix('$')) {
-            Some(key) => with.extend(thing.get(key).filter(|v| !v.is_null()).map(|value| (name, value.clone()))),
-            None => _ = with.insert(name, value),
-        }
-    }
+    let with = taken(&world.filled(&trip.with, names).unwrap().into(), thing);
+    let with = with.and_then(|with| with.as_object().cloned()).unwrap_or_default();
     let written = world.call(write, DEFAULT_TOKEN, with.clone()).await;
     if written["success"] == false || written.get("error").is_some() {
-        return Some(format!("{} gives {written}", json!(with)));
+        return Err(format!("{} gives {written}", json!(with)));
     }
     let after = world.call(read, DEFAULT_TOKEN, args).await;
     world.close().await;
-    (timeless(&before) != timeless(&after)).then(|| format!("was {}\n    is  {}", timeless(&before), timeless(&after)))
+    match timeless(&before) == timeless(&after) {
+        true => Ok(before),
+        false => Err(format!("was {}\n    is  {}", timeless(&before), timeless(&after))),
+    }
 }
 
 /// Without the times at which something was changed, which a write may move.

@@ -210,8 +210,22 @@ fn create(ctx: &Ctx<'_>, args: &Args) -> Answer {
 fn update(ctx: &Ctx<'_>, args: &Args) -> Answer {
     let input = args.input();
     let id = input.need("id")?;
-    let mut body = (*managed(ctx, &id)?).clone();
+    let before = managed(ctx, &id)?;
+    let mut body = (*before).clone();
     copy(&mut body, &input.0, &SETTINGS);
+    if let (Some(id), Some(condition)) = (before.pointer("/condition/id"), body.get_mut("condition"))
+        && condition.get("id").is_none()
+    {
+        set(condition, "id", id.clone());
+    }
+    // A secret is never read, so what is written back does not hold it.
+    let secret = before.pointer("/action_params/authenticationValue").filter(|value| !value.is_null());
+    if let (Some(secret), Some(params)) = (secret, body.get_mut("action_params"))
+        && text(params, "authenticationValue").is_empty()
+        && params.get("authenticationKey") == before.pointer("/action_params/authenticationKey")
+    {
+        set(params, "authenticationValue", secret.clone());
+    }
     repos(ctx, &input, &mut body)?;
     shaped(ctx, &mut body)?;
     set(&mut body, "updated_at", ctx.stamp());

@@ -16,18 +16,19 @@ pub(super) fn plant(garden: &mut Garden<'_>) -> Result<(), GqlError> {
     automations(garden)?;
     agents(garden)?;
     integrations(garden)?;
+    super::showcase::plant(garden)?;
     // What is late already is old news.
     crate::events::noticed(garden.ctx).map(drop)
 }
 
-fn field(garden: &Garden<'_>, pipe: &str, label: &str) -> Result<String, GqlError> {
+pub(super) fn field(garden: &Garden<'_>, pipe: &str, label: &str) -> Result<String, GqlError> {
     let slug = values::slug_of(label);
     let found = values::field_by_slug(garden.ctx, &garden.repo(pipe), &slug)?;
     Ok(found.map(|f| text(&f, "internal_id").to_owned()).unwrap_or_default())
 }
 
 /// Ids of the board's phases, by place.
-fn board(garden: &Garden<'_>, pipe: &str) -> Result<Vec<String>, GqlError> {
+pub(super) fn board(garden: &Garden<'_>, pipe: &str) -> Result<Vec<String>, GqlError> {
     let phases = phases::visible(garden.ctx, &garden.repo(pipe))?;
     Ok(phases.iter().map(|p| text(p, "id").to_owned()).collect())
 }

@@ -3,6 +3,7 @@
 mod content;
 mod extras;
 mod plan;
+mod showcase;
 
 use crate::ctx::{Ctx, stamp};
 use crate::domains::{cards, fields, members, phases, pipes, service_accounts, tables};

@@ -15,13 +15,13 @@ pub(crate) const AI_ACTION: &str = "generate_with_ai";
 /// Rules the API gives on one page at most.
 pub(crate) const PAGE: i64 = 50;
 
-/// A condition as it is sent: checked, without nulls.
+/// A condition as it is sent: checked, without nulls and without the id that it is read with.
 ///
 /// # Errors
 /// One line per problem.
 pub(crate) fn condition(mut condition: Map<String, Value>) -> Result<Map<String, Value>, Vec<String>> {
     let mut problems = Vec::new();
-    condition.retain(|_, value| !value.is_null());
+    condition.retain(|key, value| !value.is_null() && key != "id");
     for key in ["expressions", "expressions_structure"] {
         if condition.get(key).is_some_and(|v| !v.is_array()) {
             problems.push(format!("{key}: must be a list"));
@@ -47,20 +47,30 @@ pub(crate) fn condition(mut condition: Map<String, Value>) -> Result<Map<String,
     if problems.is_empty() { Ok(condition) } else { Err(problems) }
 }
 
-/// A condition of a rule that is only wanted when it compares something.
+/// A new rule's condition, which is only wanted when it compares something.
 ///
 /// # Errors
 /// Problems of the condition, or none to compare.
 pub(crate) fn real_condition(given: Option<Map<String, Value>>) -> Result<Option<Map<String, Value>>, ToolError> {
+    match changed_condition(given)? {
+        Some(condition) if condition.get("expressions") == Some(&json!([])) => Err(no_expression()),
+        condition => Ok(condition),
+    }
+}
+
+/// A condition that replaces a rule's; an empty list of expressions removes it.
+///
+/// # Errors
+/// Problems of the condition, or no list of expressions.
+pub(crate) fn changed_condition(given: Option<Map<String, Value>>) -> Result<Option<Map<String, Value>>, ToolError> {
     let Some(given) = given else { return Ok(None) };
     let condition = condition(given)
         .map_err(|problems| ToolError::refused_value(format!("Invalid 'condition': {}", problems.join("; "))))?;
-    if list_at(&Value::Object(condition.clone()), "expressions").is_empty() {
-        return Err(ToolError::refused_value(
-            "'condition' needs at least one expression; leave it out for a rule without condition.",
-        ));
-    }
-    Ok(Some(condition))
+    if condition.contains_key("expressions") { Ok(Some(condition)) } else { Err(no_expression()) }
+}
+
+fn no_expression() -> ToolError {
+    ToolError::refused_value("'condition' needs at least one expression; leave it out for a rule without condition.")
 }
 
 /// The condition that stands for none.
@@ -71,7 +81,7 @@ pub(crate) fn default_condition() -> Value {
     })
 }
 
-/// Event parameters as they are sent: the API's spelling, without nulls.
+/// Event parameters as they are sent: the API's spelling, without nulls and without the phase that is only read.
 ///
 /// # Errors
 /// One line per problem.
@@ -83,7 +93,8 @@ pub(crate) fn event_params(given: Map<String, Value>) -> Result<Map<String, Valu
         ("trigger_automation_id", "triggerAutomationId"),
         ("trigger_field_ids", "triggerFieldIds"),
     ];
-    let params = crate::tools::agents::behaviors::level(given, ALIASES);
+    let mut params = crate::tools::agents::behaviors::level(given, ALIASES);
+    params.remove("phase");
     let mut problems = Vec::new();
     for key in ["kindOfSla", "fromPhaseId", "inPhaseId", "to_phase_id", "triggerAutomationId"] {
         if params.get(key).is_some_and(|v| !v.is_string()) {
@@ -98,7 +109,7 @@ pub(crate) fn event_params(given: Map<String, Value>) -> Result<Map<String, Valu
 }
 
 /// Further keys of the mutation's input in the API's spelling, nulls out. Of two spellings the API's wins; what is inside
-/// the values stays as it is (field report A14).
+/// the values stays as it is (field report A14), but for what get_automation shows and the API does not take.
 pub(crate) fn extra_keys(given: Option<Map<String, Value>>) -> Map<String, Value> {
     const ALIASES: &[(&str, &str)] = &[
         ("actionId", "action_id"),
@@ -113,7 +124,24 @@ pub(crate) fn extra_keys(given: Option<Map<String, Value>>) -> Map<String, Value
         ("scheduler_cron", "schedulerCron"),
         ("search_for", "searchFor"),
     ];
-    crate::tools::agents::behaviors::level(given.unwrap_or_default(), ALIASES)
+    let mut extra = crate::tools::agents::behaviors::level(given.unwrap_or_default(), ALIASES);
+    for (group, shown) in [
+        ("condition", &["id"][..]),
+        ("event_params", &["phase"]),
+        ("action_params", &["phase", "hasAuthenticationValue", "oauth2ClientData"]),
+    ] {
+        let Some(Value::Object(params)) = extra.get_mut(group) else { continue };
+        // The client is read as an object and written by its id.
+        let client = params.get("oauth2ClientData").and_then(|client| text_of(client.get("uuid")));
+        if let Some(client) = client.filter(|_| params.get("oauth2ClientId").is_none_or(Value::is_null)) {
+            params.insert("oauth2ClientId".to_owned(), client.into());
+        }
+        params.retain(|key, _| !shown.contains(&key.as_str()));
+        if let Some(Value::Object(behavior)) = params.get_mut("aiBehaviorParams") {
+            behavior.remove("uuid");
+        }
+    }
+    extra
 }
 
 /// Refuses keys that an argument already gives.
@@ -407,6 +435,24 @@ mod tests {
             Value::Object(extra),
             json!({"action_params": {"eventId": 1}, "event_params": {"x": 1}, "schedulerCron": {}, "other": 1})
         );
+    }
+
+    #[test]
+    fn what_is_only_read_is_not_sent_back() {
+        let read = object(json!({
+            "condition": {"id": "7", "expressions": [{"id": "8", "value": "x"}]},
+            "event_params": {"to_phase_id": "1", "phase": {"id": "1", "name": "Inbox"}},
+            "action_params": {"phase": null, "hasAuthenticationValue": true, "url": "u", "oauth2ClientData": {"uuid": "c", "name": "N"},
+                              "aiBehaviorParams": {"uuid": "b", "instruction": "i"}},
+        }));
+        let sent = json!({
+            "condition": {"expressions": [{"id": "8", "value": "x"}]},
+            "event_params": {"to_phase_id": "1"},
+            "action_params": {"url": "u", "oauth2ClientId": "c", "aiBehaviorParams": {"instruction": "i"}},
+        });
+        assert_eq!(Value::Object(extra_keys(Some(read.clone()))), sent);
+        assert_eq!(Value::Object(condition(object(read["condition"].clone())).unwrap()), sent["condition"]);
+        assert_eq!(Value::Object(event_params(object(read["event_params"].clone())).unwrap()), sent["event_params"]);
     }
 
     #[test]

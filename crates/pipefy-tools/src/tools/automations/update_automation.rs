@@ -14,7 +14,7 @@ use crate::{
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct UpdateAutomation {
     automation_id: CheckedId,
-    /// As in create_automation; replaces the whole condition.
+    /// As in create_automation; replaces the whole condition, {expressions: []} removes it.
     #[serde(default)]
     condition: Option<Map<String, Value>>,
     /// E.g. {name, active, event_params, action_params}.
@@ -31,7 +31,7 @@ impl Write for UpdateAutomation {
 
     async fn plan(self, call: &Call<'_>) -> Result<Plan<String>, ToolError> {
         let id = self.automation_id.as_str();
-        let condition = rules::real_condition(self.condition)?;
+        let condition = rules::changed_condition(self.condition)?;
         let mut extra = rules::extra_keys(self.extra_input);
         rules::refuse_keys(&extra, &["id", "automation_id"])?;
         if let Some(condition) = condition {
@@ -87,6 +87,18 @@ mod tests {
             .check()
             .await;
         assert_eq!(sent[0].variables["input"], json!({"id": "7", "name": "N"}));
+    }
+
+    #[tokio::test]
+    async fn an_empty_list_of_expressions_removes_the_condition() {
+        let mock = Mock::new().on("updateAutomation", json!({"automation": {"id": "7"}, "error_details": []}));
+        let read = json!({"id": "3", "expressions": [], "expressions_structure": []});
+        let reply = mock.reply("update_automation", json!({"automation_id": 7, "condition": read})).await;
+        assert_eq!(reply["success"], true, "{reply}");
+        let sent = &mock.sent()[0].variables["input"];
+        assert_eq!(*sent, json!({"id": "7", "condition": {"expressions": [], "expressions_structure": []}}));
+        let reply = mock.reply("update_automation", json!({"automation_id": 7, "condition": {}})).await;
+        assert!(reply["error"]["message"].as_str().unwrap().contains("expression"), "{reply}");
     }
 
     #[tokio::test]

@@ -38,7 +38,6 @@ impl Write for CreateFieldCondition {
         if self.condition.is_empty() {
             return Err(ToolError::invalid("`condition` must be a non-empty object."));
         }
-        lint::expressions(&self.condition)?;
         lint::actions(&self.actions)?;
         let given = match self.name.as_deref() {
             Some(name) => Some(non_blank(Some(name)).ok_or_else(|| ToolError::invalid("`name` must not be blank."))?),

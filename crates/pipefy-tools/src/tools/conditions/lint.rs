@@ -23,19 +23,6 @@ pub(crate) fn actions(actions: &[Map<String, Value>]) -> Result<(), ToolError> {
     }
 }
 
-/// Checks the expressions of a condition.
-///
-/// # Errors
-/// `INVALID_ARGUMENTS`: an empty list of expressions.
-pub(crate) fn expressions(condition: &Map<String, Value>) -> Result<(), ToolError> {
-    match condition.get("expressions") {
-        Some(Value::Array(list)) if list.is_empty() => {
-            Err(ToolError::invalid("`condition.expressions` must not be an empty list; give at least one expression."))
-        }
-        _ => Ok(()),
-    }
-}
-
 /// Refuses to hide required fields of the phase: cards would be stuck there without saying why (field report A08). Skipped
 /// when the fields cannot be read.
 ///

@@ -36,9 +36,6 @@ impl Write for UpdateFieldCondition {
         if self.extra_input.as_ref().is_some_and(|extra| extra.contains_key("actions")) {
             return Err(ToolError::invalid("Give `actions` as a top-level argument, not inside `extra_input`."));
         }
-        if let Some(condition) = &self.condition {
-            lint::expressions(condition)?;
-        }
         if let Some(actions) = &self.actions {
             lint::actions(actions)?;
         }
@@ -48,7 +45,6 @@ impl Write for UpdateFieldCondition {
         };
         let mut changes = extra_keys(self.extra_input, &["id", "condition_id"]);
         if let Some(Value::Object(condition)) = changes.get("condition") {
-            lint::expressions(condition)?;
             let condition = conditions::normalized_condition(condition);
             changes.insert("condition".to_owned(), condition.into());
         }
