@@ -4,12 +4,13 @@
 use std::borrow::Cow;
 use std::future::{Future, ready};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use http::request::Parts;
 use pipefy::Progress;
 use rmcp::model::*;
-use rmcp::service::{Peer, RequestContext, SubscriptionContext};
+use rmcp::service::{OriginatingRequestId, Peer, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -30,6 +31,8 @@ const LIST_TTL_MS: u64 = 300_000;
 const REPORTS: usize = 32;
 /// How long the last reports may hold up the answer.
 const LAST_REPORTS: Duration = Duration::from_millis(250);
+/// Longest id in a log message to the client, in characters.
+const LONGEST_ID: usize = 64;
 
 /// Methods that exist. One of them with parameters of a wrong shape arrives as a custom request.
 const METHODS: [&str; 12] = [
@@ -53,12 +56,14 @@ pub struct Handler {
     runtime: Arc<McpRuntime>,
     /// Fires when the client can send nothing more.
     input_end: CancellationToken,
+    /// The client of this connection wants to be told of calls.
+    tells: Arc<AtomicBool>,
 }
 
 impl Handler {
     /// A handler for one connection or session.
     pub fn new(runtime: Arc<McpRuntime>) -> Self {
-        Self { runtime, input_end: CancellationToken::new() }
+        Self { runtime, input_end: CancellationToken::new(), tells: Arc::default() }
     }
 
     /// Tells the handler when its client can send nothing more, so that nobody waits for an answer that cannot come.
@@ -219,6 +224,9 @@ impl ServerHandler for Handler {
         }
         let parts = Self::request(&context);
         let exposure = self.runtime.exposure(parts).map_err(bad_header)?;
+        if self.tells.load(Ordering::Relaxed) || wants_debug(&context) {
+            tell(&context, &request).await;
+        }
         let id = context.id.to_string();
         let ask = PeerAsk::of(&context, &self.input_end);
         let (progress, reports) = match context.meta.get_progress_token() {
@@ -327,9 +335,11 @@ impl ServerHandler for Handler {
         request: SetLevelRequestParams,
         context: RequestContext<RoleServer>,
     ) -> impl Future<Output = Result<(), ErrorData>> + Send + '_ {
-        let _ = request;
-        // Accepted without effect: this server sends its clients no log messages.
-        ready(if is_enveloped(&context) { Err(no_such_method("logging/setLevel")) } else { Ok(()) })
+        if is_enveloped(&context) {
+            return ready(Err(no_such_method("logging/setLevel")));
+        }
+        self.tells.store(request.level == LoggingLevel::Debug, Ordering::Relaxed);
+        ready(Ok(()))
     }
 
     async fn complete(
@@ -390,6 +400,43 @@ impl ServerHandler for Handler {
     }
 
     async fn on_initialized(&self, _context: rmcp::service::NotificationContext<RoleServer>) {}
+}
+
+/// The request itself asks for debug messages, in the revision without handshake.
+#[allow(deprecated, reason = "clients of today's revisions use it")]
+fn wants_debug(context: &RequestContext<RoleServer>) -> bool {
+    is_enveloped(context) && context.meta.log_level() == Some(LoggingLevel::Debug)
+}
+
+/// Tells the client of a call before it starts, on the stream of its answer. A client that does not listen loses the message
+/// and nothing else.
+#[allow(deprecated, reason = "clients of today's revisions use it")]
+async fn tell(context: &RequestContext<RoleServer>, request: &CallToolRequestParams) {
+    let line = told(&request.name, request.arguments.as_ref());
+    let mut message =
+        LoggingMessageNotification::new(LoggingMessageNotificationParam::new(LoggingLevel::Debug, line.into()));
+    message.extensions.insert(OriginatingRequestId(context.id.clone()));
+    let sending = context.peer.send_notification(message.into());
+    let _late = tokio::time::timeout(LAST_REPORTS, sending).await;
+}
+
+/// `tool: id=value, ..`: the ids that a call names. Other arguments may be anybody's data.
+fn told(tool: &str, arguments: Option<&JsonObject>) -> String {
+    let touches = crate::catalogue::catalogue().get(tool).map(|tool| tool.op().touches).unwrap_or_default();
+    let id = |name: &str| match arguments?.get(name)? {
+        Value::String(id) => Some(id.clone()),
+        Value::Number(id) => Some(id.to_string()),
+        _ => None,
+    };
+    let ids: Vec<String> = touches
+        .iter()
+        .filter_map(|touched| {
+            let id: String = id(touched.arg)?.chars().filter(|c| !c.is_control()).take(LONGEST_ID).collect();
+            Some(format!("{}={id}", touched.arg))
+        })
+        .collect();
+    let tool: String = tool.chars().filter(|c| !c.is_control()).take(LONGEST_ID).collect();
+    format!("{tool}: {}", ids.join(", "))
 }
 
 /// The list of tools. `newer`: the revision knows output schemas and a tool's `_meta`.
@@ -478,6 +525,15 @@ mod tests {
             assert!(INSTRUCTIONS.contains(option), "{option}");
         }
         assert!(INSTRUCTIONS.is_ascii() && INSTRUCTIONS.len() < 1_300, "{}", INSTRUCTIONS.len());
+    }
+
+    #[test]
+    fn a_client_is_told_of_ids_alone() {
+        let arguments = json!({"card_id": 7, "text": "private", "debug": true});
+        assert_eq!(told("add_card_comment", arguments.as_object()), "add_card_comment: card_id=7");
+        let long = json!({"card_id": format!("a\n{}", "b".repeat(100))});
+        assert_eq!(told("get_card", long.as_object()).len(), "get_card: card_id=".len() + LONGEST_ID);
+        assert_eq!(told("no_such_tool", None), "no_such_tool: ");
     }
 
     #[test]

@@ -25,6 +25,8 @@ mod mock;
 #[allow(dead_code)]
 #[path = "cases/pattern.rs"]
 mod pattern;
+#[path = "matrix/plans.rs"]
+mod plans;
 #[path = "matrix/samples.rs"]
 mod samples;
 #[path = "matrix/sandbox.rs"]
@@ -542,6 +544,82 @@ async fn a_read_that_fails_is_told_in_words() {
     problems.finish();
 }
 
+/// What Pipefy says about a refused write.
+const SAID: &str = "Amount must be less than 7, its limit was not found";
+
+/// Answers that give reasons: in GraphQL errors, and in each form that payloads have. With it, the word of a document that
+/// reads the form (blank: all), and what the caller must be shown.
+const REASONS: [(&str, Fault, &str, &[&str]); 4] = [
+    (
+        "an error",
+        Fault::Text(
+            200,
+            "{\"data\":null,\"errors\":[{\"message\":\"Amount must be less than 7, its limit was not found\",\
+             \"extensions\":{\"code\":\"RECORD_NOT_SAVED\"}}]}",
+        ),
+        "",
+        &[SAID],
+    ),
+    (
+        "error_details",
+        Fault::Root(
+            "{\"automation\":null,\"error_details\":[{\"object_name\":\"Field\",\"object_key\":\"42\",\
+             \"messages\":[\"Amount must be less than 7, its limit was not found\"]}]}",
+        ),
+        "error_details",
+        &["Field (42): Amount must be less than 7, its limit was not found"],
+    ),
+    (
+        "userErrors",
+        Fault::Root(
+            "{\"success\":false,\"userErrors\":[{\"field\":\"amount_42\",\
+             \"message\":\"Amount must be less than 7, its limit was not found\"}]}",
+        ),
+        "userErrors",
+        &[SAID, "amount_42"],
+    ),
+    (
+        "errors",
+        Fault::Root("{\"success\":false,\"errors\":[\"Amount must be less than 7, its limit was not found\"]}"),
+        "errors",
+        &[SAID],
+    ),
+];
+
+/// The server's own reasons reach the caller word for word, with the object and key that they are about, whatever the
+/// write, and are not taken for something else because of a word in them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_servers_own_reasons_reach_the_caller() {
+    let stage = open().await;
+    let mut problems = Problems::of("own reasons");
+    let writes: Vec<&Sample> = chosen().into_iter().filter(|sample| class(&sample.tool) != Class::Read).collect();
+    let (mut plays, mut told) = (Vec::new(), Vec::new());
+    for (play, played) in play_all(&stage, writes.iter().map(|sample| Play::of(sample)).collect()).await {
+        for (at, sent) in played.mutations().iter().enumerate() {
+            let words: Vec<&str> = sent.document.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
+            for (what, fault, word, wanted) in REASONS {
+                if word.is_empty() || words.contains(&word) {
+                    plays.push(Play::of(play.sample).failing(At::Mutation(at), fault));
+                    told.push((what, sent.place(), wanted));
+                }
+            }
+        }
+    }
+    let mut forms: BTreeMap<&str, usize> = BTreeMap::new();
+    for ((play, played), (what, place, wanted)) in play_all(&stage, plays).await.into_iter().zip(told) {
+        *forms.entry(what).or_default() += 1;
+        let shown = played.reply.to_string();
+        for part in wanted {
+            problems.expect(shown.contains(part), &play.sample.tool, || format!("{what} at {place}: {shown}"));
+        }
+        let code = &played.reply["error"]["code"];
+        problems.expect(code != "NOT_FOUND", &play.sample.tool, || format!("{what} at {place} is not found: {shown}"));
+    }
+    println!("{forms:?}");
+    problems.finish();
+    assert!(std::env::var("MATRIX").is_ok() || forms.len() == REASONS.len(), "{forms:?}");
+}
+
 /// A dry run sends no mutation and lists those that the act sends; reading back sends nothing more than the act.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_dry_run_lists_what_the_act_sends() {
@@ -716,4 +794,26 @@ async fn a_document_of_a_mebibyte_is_written_and_read() {
     assert!(refused.to_string().len() < 4_000, "the refusal repeats the document");
     assert_eq!(read().await["pages"][0]["elements"][0]["htmlDocument"]["content"], other.as_str());
     world.close().await;
+}
+
+/// A plan in which `validate_plan` finds nothing is built with its own values.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_sound_plan_builds() {
+    let files = sandbox::files(folder());
+    let world = sandbox::World::fresh(&files).await;
+    let (names, _) = world.names(&CATALOGUE).await;
+    plans::sound_plan_builds(&files, &CATALOGUE, &names).await;
+}
+
+/// Whatever `validate_plan` finds is so: that part is not built, or does not work.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_found_in_a_plan_is_so() {
+    let files = sandbox::files(folder());
+    let world = sandbox::World::fresh(&files).await;
+    let (names, _) = world.names(&CATALOGUE).await;
+    let shown: BTreeSet<&str> = plans::findings_are_right(&files, &CATALOGUE, &names).await.into_iter().collect();
+    let classes = "blank blocked_pair contradiction disabled_action duplicate hidden_required missing_options missing_target \
+                   no_action no_expression no_move no_work unconnected unknown_field unknown_id unknown_phase unknown_type \
+                   unreachable unused_options";
+    assert_eq!(shown, classes.split_whitespace().collect::<BTreeSet<_>>());
 }

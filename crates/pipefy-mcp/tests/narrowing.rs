@@ -61,6 +61,36 @@ impl Client {
         self.server.post(&body, &all).await
     }
 
+    /// Every message of an answer to a call that asks for a log level in its own way.
+    async fn told(&self, level: &str) -> Vec<Value> {
+        let mut params = json!({"name": "get_card", "arguments": {"card_id": 5}});
+        let mut headers = Vec::new();
+        match self.mode {
+            Mode::Exchange => {
+                params["_meta"] = json!({
+                    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                    "io.modelcontextprotocol/clientCapabilities": {},
+                    "io.modelcontextprotocol/logLevel": level,
+                });
+                headers.extend([
+                    ("MCP-Protocol-Version", "2026-07-28"),
+                    ("Mcp-Method", "tools/call"),
+                    ("Mcp-Name", "get_card"),
+                ]);
+            }
+            _ => {
+                let set = self.ask("logging/setLevel", json!({"level": level}), &[]).await;
+                assert_eq!(set.json()["result"], json!({}), "{set:?}");
+                match self.mode {
+                    Mode::Stateful => headers.push(("Mcp-Session-Id", self.session.as_str())),
+                    _ => headers.push(("MCP-Protocol-Version", "2025-06-18")),
+                }
+            }
+        }
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string();
+        self.server.post(&body, &headers).await.messages()
+    }
+
     async fn listed(&self, headers: &[(&str, &str)]) -> Vec<String> {
         let answer = self.ask("tools/list", json!({}), headers).await;
         assert_eq!(answer.status, 200, "{answer:?}");
@@ -196,5 +226,34 @@ async fn nothing_a_request_says_widens_the_server() {
             }
         }
         assert!(backend.seen().is_empty(), "{mode:?}");
+    }
+}
+
+/// A level is kept by a session, or comes with the request of the revision without handshake; elsewhere nobody remembers it.
+#[tokio::test]
+async fn calls_are_told_where_a_level_can_be_known() {
+    for mode in MODES {
+        for fast_path in [false, true] {
+            let backend = Backend::start(Duration::ZERO).await;
+            let mut options = options();
+            options.stateless = matches!(mode, Mode::Stateless | Mode::Direct);
+            options.json_response = mode == Mode::Direct;
+            options.fast_path = fast_path;
+            let runtime = support::local(&backend.url, "startup", &[]);
+            let server = Server::start(runtime, Inbound::Open, options).await;
+            let session = if mode == Mode::Stateful { server.open(&[]).await } else { String::new() };
+            let client = Client { server, mode, session };
+            for level in ["debug", "info"] {
+                let messages = client.told(level).await;
+                let (answer, before) = messages.split_last().unwrap();
+                assert_eq!(answer["id"], 1, "{mode:?}: {answer}");
+                let told = level == "debug" && matches!(mode, Mode::Stateful | Mode::Exchange);
+                assert_eq!(before.len(), usize::from(told), "{mode:?} {fast_path} {level}: {before:?}");
+                for message in before {
+                    assert_eq!(message["method"], "notifications/message");
+                    assert_eq!(message["params"], json!({"level": "debug", "data": "get_card: card_id=5"}));
+                }
+            }
+        }
     }
 }

@@ -70,6 +70,33 @@ fn a_newcomer_lists_calls_and_leaves() {
     assert!(!errors.contains(DEFAULT_TOKEN));
 }
 
+/// A client that asks for debug messages is told of each call before its answer, by ids alone; one that asks for less, or
+/// for nothing, is told nothing.
+#[test]
+fn a_client_that_asks_is_told_of_calls() {
+    let backend = Backend::start();
+    let mut server = backend.server();
+    server.initialize("2025-06-18");
+    let private = json!({"card_id": 5, "text": "private words"});
+    for (level, told) in [(None, false), (Some("debug"), true), (Some("info"), false)] {
+        if let Some(level) = level {
+            assert_eq!(
+                server.ask(&request(json!(1), "logging/setLevel", json!({"level": level})))["result"],
+                json!({})
+            );
+        }
+        server.send(&call(json!(2), "add_card_comment", private.clone()));
+        let mut next = server.receive();
+        if told {
+            let message = json!({"jsonrpc": "2.0", "method": "notifications/message",
+                                 "params": {"level": "debug", "data": "add_card_comment: card_id=5"}});
+            assert_eq!(next, message);
+            next = server.receive();
+        }
+        assert_eq!(next["id"], 2, "{level:?}: {next}");
+    }
+}
+
 /// Field report C05: each revision is echoed, anything else gets our latest handshake revision; results are those of the
 /// revision.
 #[test]

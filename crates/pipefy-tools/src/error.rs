@@ -227,7 +227,9 @@ impl<'a> Explain<'a> {
         let is_graphql = !error.graphql_errors().is_empty() && matches!(error, pipefy::Error::Graphql { .. });
         let text = error.to_string();
         let lower = text.to_lowercase();
-        let says_missing = ["not found", "does not exist", "doesn't exist"].iter().any(|m| lower.contains(m));
+        // With a code of its own, an error is about what the code says, whatever words it uses.
+        let says_missing =
+            codes.is_empty() && ["not found", "does not exist", "doesn't exist"].iter().any(|m| lower.contains(m));
         let first_code = codes.first().cloned();
         let declined = match &error {
             pipefy::Error::Declined { .. } => true,

@@ -11,9 +11,9 @@ pub fn get_ai_agent(uuid: &str) -> Query {
     Query::new(&documents::GET_AI_AGENT).var("uuid", uuid)
 }
 
-/// The agents of a pipe, without behaviours; one page, because the reference asks for no other.
-pub fn get_ai_agents(repo_uuid: &str) -> Query {
-    Query::new(&documents::GET_AI_AGENTS).var("repoUuid", repo_uuid)
+/// One page of the agents of a pipe, without behaviours, after a cursor; the page size is the API's.
+pub fn get_ai_agents(repo_uuid: &str, after: Option<&str>) -> Query {
+    Query::new(&documents::GET_AI_AGENTS).var("repoUuid", repo_uuid).var_opt("after", after)
 }
 
 /// Creates an empty agent; `agent` takes keys of the schema's `AiAgentInput`.

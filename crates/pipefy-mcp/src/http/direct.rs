@@ -1,5 +1,5 @@
-//! Answers without a service loop, for requests that need nothing of one: a `tools/call` that reports no progress and asks
-//! nobody, alone or in a session, `tools/list` (prepared once) and `ping`.
+//! Answers without a service loop, for requests that need nothing of one: a `tools/call` that reports no progress, sends no
+//! log messages and asks nobody, alone or in a session, `tools/list` (prepared once) and `ping`.
 //!
 //! Through a loop, a call is two more tasks and as many channels. Here it runs in the request's own task and the response is
 //! written once: the text escaped, the structured content as the same text unescaped. Whatever is not exactly such a request
@@ -114,6 +114,7 @@ impl<S: Served> Endpoint<S> {
             let meta = meta.get();
             meta.starts_with('{')
                 && !meta.contains("progressToken")
+                && !meta.contains("logLevel")
                 && (era == Era::Exchange || !meta.contains(RESERVED))
         };
         let lone = params.state.is_none() && params.responses.is_none() && params.meta.is_none_or(usual);

@@ -6,6 +6,7 @@
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use std::time::{Duration, SystemTime};
 
@@ -110,6 +111,13 @@ impl<S: Served> tower::Service<Request<Body>> for Mount<S> {
         let answer = async move { Ok(endpoint.answer(request).await.unwrap_or_else(Refusal::into_response)) };
         Box::pin(answer)
     }
+}
+
+/// The level that a client of a session asks for.
+#[derive(serde::Deserialize)]
+struct Level<'a> {
+    #[serde(borrow)]
+    level: std::borrow::Cow<'a, str>,
 }
 
 /// One request that has passed the checks which look at headers alone.
@@ -454,8 +462,15 @@ impl<S: Served> Endpoint<S> {
         if let Message::Request { id, method, .. } = &message {
             self.admit_request(&mut request.parts, method, id)?;
         }
+        if let Message::Request { method, params, .. } = &message
+            && method == "logging/setLevel"
+        {
+            let level = params.and_then(|params| serde_json::from_str::<Level<'_>>(params.get()).ok());
+            session.told.store(level.is_some_and(|asked| asked.level == "debug"), Ordering::Relaxed);
+        }
         if let Message::Request { id, method, params } = &message
             && method == "tools/call"
+            && !session.told.load(Ordering::Relaxed)
             && let Some(params) = self.lone(*params, Era::Handshake)
             && !(session.takes_questions && self.served.asks(params.name()))
         {

@@ -4,7 +4,7 @@
 //! Nothing else makes one.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -67,6 +67,8 @@ pub(crate) struct Session {
     pub(crate) version: ProtocolVersion,
     /// The client lets its person be asked.
     pub(crate) takes_questions: bool,
+    /// The client wants to be told of calls as they start.
+    pub(crate) told: AtomicBool,
     /// Ends the service loop and the calls in it.
     pub(crate) stop: CancellationToken,
     /// What another replica can open it from; only with a shared store.
@@ -288,6 +290,7 @@ impl Slot {
             routes,
             version,
             takes_questions,
+            told: AtomicBool::new(false),
             stop,
             entry,
             last_seen,

@@ -20,12 +20,11 @@ pub(crate) const ROOTS: &[Root] = &[
     }),
     Root::public("automations", list),
     Root::public("automationActions", |ctx, args| {
-        if let Some(id) = args.text("repoId") {
-            access::pipe(ctx, &id)?;
-        }
+        let pipe = args.text("repoId").map(|id| access::pipe(ctx, &id)).transpose()?;
         Ok(Value::from_iter(ACTIONS.iter().map(|(id, parameters, blocked)| {
+            let reason = pipe.as_ref().and_then(|(pipe, _)| disabled(pipe, id));
             json!({
-                "id": id, "icon": id, "enabled": true, "acceptedParameters": parameters, "disabledReason": null,
+                "id": id, "icon": id, "enabled": reason.is_none(), "acceptedParameters": parameters, "disabledReason": reason,
                 "eventsBlacklist": blocked, "initiallyHidden": false, "triggerEvents": [],
             })
         })))
@@ -104,6 +103,12 @@ pub(crate) const PROPERTIES: &[Property] = &[
     Property::of(&["AiAgentLogDetails"], "automation", |_, log, _| Ok(link("automation", text(log, "automationId")))),
 ];
 
+/// Why an action cannot be used in a pipe.
+fn disabled(pipe: &Value, action: &str) -> Option<&'static str> {
+    let off = pipe.pointer("/preferences/aiAgentsEnabled") == Some(&Value::Bool(false));
+    (off && action == "generate_with_ai").then_some("AI is not enabled in this pipe")
+}
+
 /// A rule of a pipe that the caller administers.
 fn managed(ctx: &Ctx<'_>, id: &str) -> Result<Body, GqlError> {
     let rule = ctx.get("automation", id)?.ok_or_else(|| GqlError::not_found("Automation", id))?;
@@ -141,7 +146,12 @@ fn problems(ctx: &Ctx<'_>, body: &Value) -> Result<Vec<Value>, GqlError> {
     match ACTIONS.iter().find(|(id, _, _)| *id == action) {
         None => say("action_id", "is not included in the list"),
         Some((_, _, blocked)) if blocked.contains(&event) => say("action_id", "cannot run on this event"),
-        Some(_) => {}
+        Some(_) => {
+            let pipe = ctx.get("pipe", text(body, "event_repo_id"))?;
+            if let Some(reason) = pipe.and_then(|pipe| disabled(&pipe, action)) {
+                say("action_id", reason);
+            }
+        }
     }
     let target = body.pointer("/action_params/to_phase_id").and_then(crate::json::scalar);
     let known = match &target {

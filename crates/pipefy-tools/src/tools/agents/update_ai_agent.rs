@@ -176,6 +176,36 @@ mod tests {
         assert_eq!(without_nulls(&writes[0]), without_nulls(&read()["behaviors"]));
     }
 
+    /// The same slug stands for another field in another pipe, and for none of them in a table.
+    #[tokio::test]
+    async fn slugs_are_those_of_their_own_pipe() {
+        let pipe = |number: &str| {
+            json!({"id": "p", "phases": [], "start_form_fields": [{"id": "amount", "internal_id": number, "label": "Amount"}]})
+        };
+        let mock = Mock::new()
+            .on("pipe", pipe("11"))
+            .on("pipe", pipe("22"))
+            .on("aiAgent", read())
+            .on("updateAiAgent", json!({"agent": {"uuid": "a", "disabledAt": null}}));
+        let fields = json!([{"fieldId": "amount", "inputMode": "fill_with_ai"}]);
+        let action = |kind: &str, key: &str, repo: &str| json!({"name": "n", "actionType": kind, "metadata": {key: repo, "fieldsAttributes": fields}});
+        let actions = json!([action("update_card", "pipeId", "1"), action("create_card", "pipeId", "2"), action("create_table_record", "tableId", "1")]);
+        let mut arguments = arguments(&read());
+        arguments["behaviors"] = json!([{"name": "b", "eventId": "card_created",
+            "actionParams": {"aiBehaviorParams": {"instruction": "Look at %{field:amount}", "actionsAttributes": actions}}}]);
+        mock.reply("update_ai_agent", arguments).await;
+        let params = mock.writes()[0].variables["agent"]["behaviors"][0]["actionParams"]["aiBehaviorParams"].clone();
+        let sent: Vec<&Value> = params["actionsAttributes"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|action| &action["metadata"]["fieldsAttributes"][0]["fieldId"])
+            .collect();
+        assert_eq!(sent, ["11", "22", "amount"]);
+        assert!(params["instruction"].as_str().unwrap().starts_with("Look at %{field:11}"), "{params}");
+        assert_eq!(params["referencedFieldIds"], json!(["11"]));
+    }
+
     #[tokio::test]
     async fn a_missing_agent_and_bad_input_write_nothing() {
         let mock = Mock::new().on("aiAgent", json!(null));

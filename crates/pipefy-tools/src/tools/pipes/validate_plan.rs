@@ -452,11 +452,12 @@ impl Check<'_> {
                 let evidence = "the action moves a card and does not say where to".to_owned();
                 self.find(path("to_phase"), "missing_target", evidence, "Name the phase to move to.");
             }
-            if rule.trigger_id == "card_moved"
-                && rule.action_id == "move_single_card"
-                && let (Some(from), Some(to)) = (from, to)
-            {
-                self.way(call, &from, &to, &path("to_phase")).await;
+            match (from, to) {
+                (Some(from), Some(to)) if rule.trigger_id == "card_moved" && rule.action_id == "move_single_card" => {
+                    self.way(call, &from, &to, &path("to_phase")).await;
+                }
+                (_, Some(Place::Planned(_))) => self.unconnected(&path("to_phase")),
+                _ => {}
             }
             for (j, name) in rule.fields.iter().enumerate() {
                 self.any_field(call, name, &format!("automations[{i}].fields[{j}]")).await;
@@ -526,6 +527,13 @@ impl Check<'_> {
         }
     }
 
+    /// Connections between phases are made in Pipefy and not through its API (field report A31).
+    fn unconnected(&mut self, path: &str) {
+        let evidence = "a phase that does not exist yet has no connections, and Pipefy's API cannot make any".to_owned();
+        let fix = "Build without it; then connect the new phase in Pipefy (pipe settings, phase, connections).";
+        self.find(path.to_owned(), "unconnected", evidence, fix);
+    }
+
     /// Whether cards can go from one phase to another.
     async fn way(&mut self, call: &Call<'_>, from: &Place, to: &Place, path: &str) {
         if from == to {
@@ -533,8 +541,10 @@ impl Check<'_> {
             self.find(path.to_owned(), "no_move", evidence, "Name two different phases.");
             return;
         }
-        // A new phase can be reached from everywhere until somebody restricts it; only existing pairs have settings.
-        let (Place::Id(from), Place::Id(to)) = (from, to) else { return };
+        let (Place::Id(from), Place::Id(to)) = (from, to) else {
+            self.unconnected(path);
+            return;
+        };
         match call.query(pipes::get_phase_allowed_move_targets(from)).await {
             Err(error) => self.leave_open(path, &error),
             Ok(data) => {
@@ -563,7 +573,7 @@ mod tests {
         Mock::new()
             .on(
                 "pipe",
-                json!({"id": "7", "phases": [{"id": "1", "name": "Inbox"}, {"id": "2", "name": "Done"}],
+                json!({"id": "7", "phases": [{"id": "1", "name": "Inbox"}, {"id": "2", "name": "Done"}, {"id": "9", "name": "Else"}],
                        "start_form_fields": [{"id": "what", "internal_id": "11", "label": "What", "required": true}]}),
             )
             .on(
@@ -606,8 +616,8 @@ mod tests {
                        {"phase": "start_form", "label": "Why", "field_type": "long_text"},
                        {"phase": "1", "label": "Asset", "field_type": "connector", "connected_repo_id": 5}],
             "conditions": [{"phase": "Review", "name": "C", "when_fields": ["What"], "show": ["Verdict"]}],
-            "automations": [{"name": "A", "trigger_id": "card_created", "action_id": "move_single_card", "to_phase": "Review", "fields": ["amount", "Why"]}],
-            "moves": [{"from": "Inbox", "to": "Review"}, {"from": "Review", "to": "Closed"}],
+            "automations": [{"name": "A", "trigger_id": "card_created", "action_id": "move_single_card", "to_phase": "Else", "fields": ["amount", "Why"]}],
+            "moves": [{"from": "Inbox", "to": "Else"}],
         });
         assert_eq!(findings(&mock, plan).await, []);
         assert!(mock.sent().iter().all(|sent| sent.kind == pipefy::OperationKind::Query));
@@ -706,6 +716,12 @@ mod tests {
                 "unknown_field",
             ),
             (json!({"pipe_id": 7, "moves": [{"from": "1", "to": "Inbox"}]}), "moves[0].to", "no_move"),
+            (json!({"pipe_id": 7, "phases": [{"name": "New"}], "moves": [{"from": "1", "to": "New"}]}), "moves[0].to", "unconnected"),
+            (
+                json!({"pipe_id": 7, "phases": [{"name": "New"}], "automations": [{"name": "A", "trigger_id": "card_created", "action_id": "move_single_card", "to_phase": "New"}]}),
+                "automations[0].to_phase",
+                "unconnected",
+            ),
             (json!({"pipe_id": 7, "moves": [{"from": "Inbox", "to": "Done"}]}), "moves[0].to", "unreachable"),
         ] {
             assert_eq!(findings(&mock(), plan.clone()).await, [(path.to_owned(), class.to_owned())], "{plan}");
