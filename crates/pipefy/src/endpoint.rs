@@ -220,7 +220,10 @@ impl GraphqlEndpoint {
         drop(watched);
         let bytes = bytes.freeze();
         let response = GraphqlResponse::parse(status, &bytes);
-        if retry::is_passing(status) || response.as_ref().is_some_and(|r| r.is_throttled() && r.data.is_none()) {
+        // A quota that is used up stays so, whatever the status says.
+        let exhausted = response.as_ref().is_some_and(GraphqlResponse::is_exhausted);
+        let throttled = response.as_ref().is_some_and(|r| r.is_throttled() && r.data.is_none());
+        if !exhausted && (retry::is_passing(status) || throttled) {
             let error = if status == 429 || response.as_ref().is_some_and(GraphqlResponse::is_throttled) {
                 Error::RateLimited { endpoint, status, retry_after_s: asked.map_or(1, |a| a.as_secs().max(1)), kind }
             } else {

@@ -12,7 +12,7 @@ use crate::response::GraphqlError;
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Error {
     /// Pipefy answered with GraphQL errors.
-    #[error("{}{}", join(errors), if *applied_in_part { IN_PART } else { "" })]
+    #[error("{}{}{}", join(errors), if errors.iter().any(GraphqlError::is_exhausted) { FINAL } else { "" }, if *applied_in_part { IN_PART } else { "" })]
     Graphql {
         /// Which endpoint.
         endpoint: EndpointKind,
@@ -132,6 +132,8 @@ pub enum Error {
     #[error("{0}")]
     Value(String),
 }
+
+const FINAL: &str = ". This is a limit of the plan, so repeating the call does not help";
 
 const IN_PART: &str = ". Part of the change may have been applied: read it back before repeating";
 

@@ -85,6 +85,11 @@ pub struct GraphqlError {
 }
 
 impl GraphqlError {
+    /// Whether its code says that a quota of the plan is used up (`USAGE_LIMIT_EXCEEDED` and the like).
+    pub fn is_exhausted(&self) -> bool {
+        self.code.as_deref().is_some_and(|code| code.ends_with("_LIMIT_EXCEEDED") && code != "RATE_LIMIT_EXCEEDED")
+    }
+
     fn from_value(raw: Value) -> Self {
         let text = |key: &str| {
             raw.get(key).and_then(Value::as_str).map(str::trim).filter(|t| !t.is_empty()).map(str::to_owned)
@@ -218,6 +223,11 @@ impl GraphqlResponse {
                     .read::<std::collections::HashMap<String, Option<serde::de::IgnoredAny>>>()
                     .is_ok_and(|roots| roots.values().all(Option::is_none))
         })
+    }
+
+    /// Whether an error says that a quota of the plan is used up, which no waiting helps (field report B18).
+    pub fn is_exhausted(&self) -> bool {
+        self.errors.iter().any(GraphqlError::is_exhausted)
     }
 
     /// Whether an error says that too many requests were made (throttling inside a 200 answer, field report C19).

@@ -303,6 +303,26 @@ async fn repetition_is_bounded_and_stays_within_the_deadline() {
     assert_eq!(mock.count(), 1);
 }
 
+/// Field report B18: a quota that is used up is no throttling. It is asked once and the words say that waiting is useless.
+#[tokio::test]
+async fn an_exhausted_quota_is_final() {
+    for (status, code) in
+        [(200, "USAGE_LIMIT_EXCEEDED"), (429, "USAGE_LIMIT_EXCEEDED"), (503, "EMAIL_SENDING_LIMIT_EXCEEDED")]
+    {
+        let body = format!(r#"{{"errors":[{{"message":"All calls used","extensions":{{"code":"{code}"}}}}],"data":null}}"#);
+        let mock = Mock::start(move |_, _| json(status, &body)).await;
+        let error = read(&session(&mock)).await.unwrap_err();
+        assert_eq!((mock.count(), error.codes()), (1, vec![code]), "{status}");
+        let text = error.to_string();
+        assert!(text.starts_with("All calls used") && text.contains("repeating the call does not help"), "{text}");
+    }
+    // Its name alone makes a limit no quota.
+    let limited = r#"{"errors":[{"message":"slow","extensions":{"code":"RATE_LIMIT_EXCEEDED"}}]}"#;
+    let mock = Mock::start(move |n, _| if n == 0 { json(200, limited) } else { json(200, CARD) }).await;
+    read(&session(&mock)).await.unwrap();
+    assert_eq!(mock.count(), 2);
+}
+
 #[tokio::test]
 async fn a_write_is_sent_exactly_once_whatever_happens() {
     for (name, reply, may_be_applied) in [
