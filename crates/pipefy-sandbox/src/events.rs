@@ -282,7 +282,8 @@ pub(crate) fn request_ended(ctx: &Ctx<'_>, call: &Value) -> Result<(), GqlError>
         if text(call, "state") == "delivered" {
             set(&mut log, "status", "success");
         } else {
-            let why = answer.as_str().map_or_else(|| format!("The request was answered with HTTP {answer}"), str::to_owned);
+            let why =
+                answer.as_str().map_or_else(|| format!("The request was answered with HTTP {answer}"), str::to_owned);
             set(&mut log, "status", "failed");
             set(&mut log, "error", why);
         }

@@ -142,7 +142,8 @@ mod tests {
 
     #[test]
     fn what_is_no_schedule_is_refused() {
-        for cron in ["", "* * * *", "60 * * * *", "* 24 * * *", "* * 0 * *", "5-1 * * * *", "*/0 * * * *", "a * * * *"] {
+        for cron in ["", "* * * *", "60 * * * *", "* 24 * * *", "* * 0 * *", "5-1 * * * *", "*/0 * * * *", "a * * * *"]
+        {
             assert!(Cron::read(cron, "").is_err(), "{cron}");
         }
         assert_eq!(Cron::read("* * * * *", "Nowhere/City").err(), Some("has an unknown timezone"));

@@ -305,10 +305,7 @@ async fn deliveries(Shared(state): Shared<App>) -> Response {
 }
 
 /// The body of a control route that works in the sandbox as nobody in particular.
-async fn control(
-    state: &App,
-    work: impl FnOnce(&mut Ctx<'_>) -> Result<Value, GqlError> + Send + 'static,
-) -> Response {
+async fn control(state: &App, work: impl FnOnce(&mut Ctx<'_>) -> Result<Value, GqlError> + Send + 'static) -> Response {
     let done = with_store(state, move |state, store| {
         let schema = engine::schema(Endpoint::Public)?;
         let mut ctx = Ctx::new(store, schema, String::new(), &state.url);

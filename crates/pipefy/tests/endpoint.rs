@@ -309,7 +309,8 @@ async fn an_exhausted_quota_is_final() {
     for (status, code) in
         [(200, "USAGE_LIMIT_EXCEEDED"), (429, "USAGE_LIMIT_EXCEEDED"), (503, "EMAIL_SENDING_LIMIT_EXCEEDED")]
     {
-        let body = format!(r#"{{"errors":[{{"message":"All calls used","extensions":{{"code":"{code}"}}}}],"data":null}}"#);
+        let body =
+            format!(r#"{{"errors":[{{"message":"All calls used","extensions":{{"code":"{code}"}}}}],"data":null}}"#);
         let mock = Mock::start(move |_, _| json(status, &body)).await;
         let error = read(&session(&mock)).await.unwrap_err();
         assert_eq!((mock.count(), error.codes()), (1, vec![code]), "{status}");

@@ -144,7 +144,8 @@ impl<'c> Site<'c> {
         let mut expressions = Vec::new();
         for (place, name) in list(condition, "when_fields").iter().enumerate() {
             let field = self.field(&[phase.clone(), start.clone()], name.as_str().unwrap()).await?;
-            expressions.push(json!({"structure_id": place, "field_address": field, "operation": "present", "value": ""}));
+            expressions
+                .push(json!({"structure_id": place, "field_address": field, "operation": "present", "value": ""}));
         }
         if expressions.is_empty() {
             return Err("the rule would always hold".to_owned());
@@ -307,7 +308,12 @@ fn flawed() -> Vec<(Value, &'static str, &'static str, Proof)> {
             "duplicate",
             Then(field(json!({"phase": "Extra", "label": "A", "field_type": "number"})), "ambiguous"),
         ),
-        (field(json!({"phase": "Nowhere", "label": "A", "field_type": "number"})), "fields[0].phase", "unknown_phase", Fails),
+        (
+            field(json!({"phase": "Nowhere", "label": "A", "field_type": "number"})),
+            "fields[0].phase",
+            "unknown_phase",
+            Fails,
+        ),
         (field(json!({"phase": "Triage", "label": " ", "field_type": "number"})), "fields[0].label", "blank", Fails),
         (
             field(json!({"phase": "start_form", "label": "Justification", "field_type": "long_text"})),
@@ -315,7 +321,12 @@ fn flawed() -> Vec<(Value, &'static str, &'static str, Proof)> {
             "duplicate",
             Reads("get_start_form_fields", form(), "\"label\":\"Justification\"", 2),
         ),
-        (field(json!({"phase": "Triage", "label": "A", "field_type": "text"})), "fields[0].field_type", "unknown_type", Fails),
+        (
+            field(json!({"phase": "Triage", "label": "A", "field_type": "text"})),
+            "fields[0].field_type",
+            "unknown_type",
+            Fails,
+        ),
         (
             json!({"fields": [{"phase": "start_form", "label": "Choice", "field_type": "select"}]}),
             "fields[0].options",
@@ -352,7 +363,12 @@ fn flawed() -> Vec<(Value, &'static str, &'static str, Proof)> {
             "unknown_field",
             Fails,
         ),
-        (condition(json!({"phase": "Triage", "name": "C", "when_fields": ["Urgency"]})), "conditions[0].show", "no_action", Fails),
+        (
+            condition(json!({"phase": "Triage", "name": "C", "when_fields": ["Urgency"]})),
+            "conditions[0].show",
+            "no_action",
+            Fails,
+        ),
         (
             condition(json!({"phase": "Triage", "name": "C", "when_fields": [], "show": ["Category"]})),
             "conditions[0].when_fields",
@@ -366,15 +382,37 @@ fn flawed() -> Vec<(Value, &'static str, &'static str, Proof)> {
             Fails,
         ),
         (
-            condition(json!({"phase": "start_form", "name": "C", "when_fields": ["Urgency"], "show": ["Justification"], "hide": ["Justification"]})),
+            condition(
+                json!({"phase": "start_form", "name": "C", "when_fields": ["Urgency"], "show": ["Justification"], "hide": ["Justification"]}),
+            ),
             "conditions[0].hide[0]",
             "contradiction",
             Reads("get_field_conditions", json!({"phase_id": "@start"}), "\"actionId\":\"show\"", 1),
         ),
-        (rule(json!({"name": " ", "trigger_id": "card_created", "action_id": "create_card"})), "automations[0].name", "blank", Fails),
-        (rule(json!({"name": "A", "trigger_id": "no_event", "action_id": "create_card"})), "automations[0].trigger_id", "unknown_id", Fails),
-        (rule(json!({"name": "A", "trigger_id": "card_created", "action_id": "no_action"})), "automations[0].action_id", "unknown_id", Fails),
-        (rule(json!({"name": "A", "trigger_id": "scheduler", "action_id": "send_a_task"})), "automations[0].action_id", "blocked_pair", Fails),
+        (
+            rule(json!({"name": " ", "trigger_id": "card_created", "action_id": "create_card"})),
+            "automations[0].name",
+            "blank",
+            Fails,
+        ),
+        (
+            rule(json!({"name": "A", "trigger_id": "no_event", "action_id": "create_card"})),
+            "automations[0].trigger_id",
+            "unknown_id",
+            Fails,
+        ),
+        (
+            rule(json!({"name": "A", "trigger_id": "card_created", "action_id": "no_action"})),
+            "automations[0].action_id",
+            "unknown_id",
+            Fails,
+        ),
+        (
+            rule(json!({"name": "A", "trigger_id": "scheduler", "action_id": "send_a_task"})),
+            "automations[0].action_id",
+            "blocked_pair",
+            Fails,
+        ),
         (
             rule(json!({"name": "A", "trigger_id": "card_created", "action_id": "move_single_card"})),
             "automations[0].to_phase",
@@ -382,13 +420,17 @@ fn flawed() -> Vec<(Value, &'static str, &'static str, Proof)> {
             Fails,
         ),
         (
-            rule(json!({"name": "A", "trigger_id": "card_moved", "action_id": "move_single_card", "trigger_phase": "Triage", "to_phase": "Order"})),
+            rule(
+                json!({"name": "A", "trigger_id": "card_moved", "action_id": "move_single_card", "trigger_phase": "Triage", "to_phase": "Order"}),
+            ),
             "automations[0].to_phase",
             "unreachable",
             Fails,
         ),
         (
-            rule(json!({"name": "A", "trigger_id": "card_created", "action_id": "update_card_field", "fields": ["ghost"]})),
+            rule(
+                json!({"name": "A", "trigger_id": "card_created", "action_id": "update_card_field", "fields": ["ghost"]}),
+            ),
             "automations[0].fields[0]",
             "unknown_field",
             Fails,
@@ -401,12 +443,7 @@ fn flawed() -> Vec<(Value, &'static str, &'static str, Proof)> {
             "unconnected",
             Fails,
         ),
-        (
-            json!({"phases": [{"name": "Over", "done": true}]}),
-            "phases",
-            "no_work",
-            Proof::Finishes,
-        ),
+        (json!({"phases": [{"name": "Over", "done": true}]}), "phases", "no_work", Proof::Finishes),
         (
             json!({"fields": [{"phase": "start_form", "label": "Amount", "field_type": "number", "options": ["1"]}]}),
             "fields[0].options",
@@ -460,18 +497,22 @@ pub(crate) async fn findings_are_right(files: &Path, catalogue: &Catalogue, name
             }
             Proof::Takes(field, value, taken) => {
                 assert!(failed.is_empty(), "{failed:?}");
-                let args = json!({"pipe_id": site.pipe, "title": "T", "fields": {field: value}, "skip_elicitation": true});
+                let args =
+                    json!({"pipe_id": site.pipe, "title": "T", "fields": {field: value}, "skip_elicitation": true});
                 assert_eq!(site.ask("create_card", args).await.is_ok(), taken, "{class}");
             }
             Proof::Finishes => {
                 assert!(failed.is_empty(), "{failed:?}");
-                for phase in list(&site.pipe().await, "phases").iter().filter(|p| p["name"] != plan["phases"][0]["name"]) {
+                for phase in
+                    list(&site.pipe().await, "phases").iter().filter(|p| p["name"] != plan["phases"][0]["name"])
+                {
                     site.ask("delete_phase", json!({"phase_id": phase["id"]})).await.unwrap();
                 }
                 let args = json!({"pipe_id": site.pipe, "title": "T", "skip_elicitation": true});
                 let made = site.ask("create_card", args).await.unwrap();
                 let id = first_card(&made).unwrap_or_else(|| panic!("{made}"));
-                let ask = json!({"query": "query($id: ID!) { card(id: $id) { done finished_at } }", "variables": {"id": id}});
+                let ask =
+                    json!({"query": "query($id: ID!) { card(id: $id) { done finished_at } }", "variables": {"id": id}});
                 let card = site.ask("execute_graphql", ask).await.unwrap().to_string();
                 assert!(card.replace(['\\', ' '], "").contains("\"done\":true"), "{card}");
             }

@@ -177,7 +177,8 @@ impl World {
 
     /// How each event and action of rules, each type of action of agents, and groups of a condition look in a reading.
     pub(crate) async fn kinds_of_rules(&self, catalogue: &Catalogue, names: &Names) -> Vec<String> {
-        let mut kinds = vec![r#""expressions_structure":[["0","1"],["2"]]"#.to_owned(), r#""expressions":[]"#.to_owned()];
+        let mut kinds =
+            vec![r#""expressions_structure":[["0","1"],["2"]]"#.to_owned(), r#""expressions":[]"#.to_owned()];
         let args = Map::from_iter([("pipe_id".to_owned(), names["onboarding"].clone())]);
         for (tool, key) in [("get_automation_events", "event_id"), ("get_automation_actions", "action_id")] {
             let reply = self.call(catalogue.get(tool).unwrap(), DEFAULT_TOKEN, args.clone()).await;

@@ -20,7 +20,8 @@ pub(super) fn plant(garden: &mut Garden<'_>) -> Result<(), GqlError> {
 
 /// `(a and b) or c`, over the fields of the pipe.
 fn grouped(garden: &Garden<'_>) -> Result<Value, GqlError> {
-    let rows = [("Position", "equals", "Intern"), ("Start date", "date_is_after", "2026-01-31"), ("Desk", "present", "")];
+    let rows =
+        [("Position", "equals", "Intern"), ("Start date", "date_is_after", "2026-01-31"), ("Desk", "present", "")];
     let mut expressions = Vec::new();
     for (place, (label, operation, value)) in rows.into_iter().enumerate() {
         expressions.push(json!({
@@ -180,18 +181,24 @@ fn agent(garden: &Garden<'_>) -> Result<(), GqlError> {
         (
             json!({ "name": "Tell", "event_id": "field_updated", "event_params": { "triggerFieldIds": [desk] }, "condition": null }),
             json!({}),
-            vec![json!({ "name": "Write", "actionType": "send_email_template", "metadata": { "emailTemplateId": template, "allowTemplateModifications": true } })],
+            vec![
+                json!({ "name": "Write", "actionType": "send_email_template", "metadata": { "emailTemplateId": template, "allowTemplateModifications": true } }),
+            ],
         ),
         (
             json!({ "name": "Check", "event_id": "card_left_phase", "event_params": { "fromPhaseId": at(2) }, "condition": null, "active": false }),
             json!({}),
-            vec![json!({ "name": "Ask a person", "actionType": "human_validation", "metadata": { "emails": ["office@aurora.example"], "title": "Is all well?" } })],
+            vec![
+                json!({ "name": "Ask a person", "actionType": "human_validation", "metadata": { "emails": ["office@aurora.example"], "title": "Is all well?" } }),
+            ],
         ),
         (
             json!({ "name": "Remind", "event_id": "sla_based", "event_params": { "kindOfSla": "late", "inPhaseId": at(0) }, "condition": null }),
             json!({}),
-            vec![json!({ "name": "Ring", "actionType": "mcp_tool", "metadata": { "mcpServerId": "41", "toolName": "ring_bell",
-                "toolInputs": [{ "fieldId": name, "name": "who", "source": "field", "value": null }] } })],
+            vec![
+                json!({ "name": "Ring", "actionType": "mcp_tool", "metadata": { "mcpServerId": "41", "toolName": "ring_bell",
+                "toolInputs": [{ "fieldId": name, "name": "who", "source": "field", "value": null }] } }),
+            ],
         ),
     ];
     let mut kept = Vec::new();

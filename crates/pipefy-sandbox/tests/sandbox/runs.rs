@@ -8,7 +8,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 const CREATE: &str = "mutation($input: CreateAutomationInput!) { createAutomation(input: $input) { automation { id }
     error_details { object_name object_key messages } } }";
-const UPDATE: &str = "mutation($input: UpdateAutomationInput!) { updateAutomation(input: $input) { automation { id } } }";
+const UPDATE: &str =
+    "mutation($input: UpdateAutomationInput!) { updateAutomation(input: $input) { automation { id } } }";
 const CARD: &str = "query($id: ID!) { card(id: $id) { title fields { name value } } }";
 
 async fn control(rig: &Rig, path: &str, body: Value) -> (u16, Value) {
@@ -38,7 +39,8 @@ async fn ended_runs(rig: &Rig, rule: &Value, count: usize) -> Vec<Value> {
 
 /// Lines of the audit trail of a pipe that hold a text.
 async fn audited(rig: &Rig, pipe: &Value, part: &str) -> usize {
-    let export = "mutation($input: ExportPipeAuditLogsReportInput!) { exportPipeAuditLogsReport(input: $input) { success } }";
+    let export =
+        "mutation($input: ExportPipeAuditLogsReportInput!) { exportPipeAuditLogsReport(input: $input) { success } }";
     rig.ok(export, json!({ "input": { "pipeUuid": pipe["uuid"] } })).await;
     let url = format!("{}/_sandbox/mail", rig.sandbox.url());
     let mail: Value = rig.http.get(url).send().await.unwrap().json().await.unwrap();
@@ -61,15 +63,24 @@ async fn scheduled_rules_run_when_their_time_comes() {
     let mut idle = weekly.clone();
     idle["active"] = json!(false);
     let idle = rule(&rig, &pipe, "Never", idle).await;
-    let never = rule(&rig, &pipe, "No schedule", json!({ "event_id": "scheduler", "action_id": "send_http_request",
-        "action_params": { "url": "http://127.0.0.1:1/" } })).await;
+    let never = rule(
+        &rig,
+        &pipe,
+        "No schedule",
+        json!({ "event_id": "scheduler", "action_id": "send_http_request",
+        "action_params": { "url": "http://127.0.0.1:1/" } }),
+    )
+    .await;
     let tomorrow = jiff::Timestamp::now().checked_add(jiff::SignedDuration::from_hours(24)).unwrap();
     let look = json!({ "now": tomorrow.strftime("%Y-%m-%dT%H:%M:%SZ").to_string() });
     assert_eq!(control(&rig, "clock", look.clone()).await.0, 200);
     assert_eq!(control(&rig, "clock", look).await.0, 200, "the same time again");
     let ran = runs(&rig, &id).await;
     assert_eq!(ran.len(), 1, "{ran:?}");
-    assert_eq!((&ran[0]["status"], &ran[0]["cardId"], &ran[0]["cardTitle"]), (&json!("success"), &Value::Null, &json!("Every morning")));
+    assert_eq!(
+        (&ran[0]["status"], &ran[0]["cardId"], &ran[0]["cardTitle"]),
+        (&json!("success"), &Value::Null, &json!("Every morning"))
+    );
     let cards = "query($id: ID!) { cards(pipe_id: $id, first: 50, search: { title: \"Weekly check\" }) { edges { node { id } } } }";
     assert_eq!(rig.ok(cards, json!({ "id": target["id"] })).await["cards"]["edges"].as_array().unwrap().len(), 1);
     assert!(runs(&rig, &idle).await.is_empty() && runs(&rig, &never).await.is_empty());
@@ -108,7 +119,11 @@ async fn a_rule_is_triggered_by_hand() {
     let (status, log) = control(&rig, &path, json!({ "card_id": chat })).await;
     assert_eq!((status, &log["status"], &log["cardId"]), (200, &json!("success"), &chat));
     assert_eq!(value(&rig.ok(CARD, json!({ "id": chat })).await["card"], "Priority"), "P1");
-    assert_eq!(control(&rig, &path, json!({ "card_id": mail })).await, (200, Value::Null), "its condition does not hold");
+    assert_eq!(
+        control(&rig, &path, json!({ "card_id": mail })).await,
+        (200, Value::Null),
+        "its condition does not hold"
+    );
     assert_eq!(runs(&rig, &id).await.len(), 1);
 
     let other = rig.card().await;
@@ -136,18 +151,28 @@ async fn answering(status: u16) -> String {
 async fn an_http_request_ends_its_run_and_its_answer_triggers_rules() {
     let rig = Rig::new().await;
     let pipe = rig.pipe("Customer Support").await;
-    let ask = |url: &str| json!({ "event_id": "manually_triggered", "action_id": "send_http_request",
-        "action_params": { "url": url, "httpMethod": "POST", "body": "{}" } });
+    let ask = |url: &str| {
+        json!({ "event_id": "manually_triggered", "action_id": "send_http_request",
+        "action_params": { "url": url, "httpMethod": "POST", "body": "{}" } })
+    };
     let good = rule(&rig, &pipe, "Ask the shop", ask(&answering(200).await)).await;
     let bad = rule(&rig, &pipe, "Ask the broken shop", ask(&answering(404).await)).await;
     let away = rule(&rig, &pipe, "Ask far away", ask("https://shop.example.com/")).await;
-    let listening = |of: &Value| json!({ "event_id": "http_response_received", "event_params": { "triggerAutomationId": of },
+    let listening = |of: &Value| {
+        json!({ "event_id": "http_response_received", "event_params": { "triggerAutomationId": of },
         "action_id": "update_card_field",
-        "action_params": { "field_map": [{ "fieldId": field(&pipe, "Root cause"), "inputMode": "fixed_value", "value": "Answered" }] } });
+        "action_params": { "field_map": [{ "fieldId": field(&pipe, "Root cause"), "inputMode": "fixed_value", "value": "Answered" }] } })
+    };
     let on_good = rule(&rig, &pipe, "The shop answered", listening(&good)).await;
     let on_away = rule(&rig, &pipe, "Far away answered", listening(&away)).await;
-    let on_any = rule(&rig, &pipe, "Anybody answered", json!({ "event_id": "http_response_received", "action_id": "send_a_task",
-        "action_params": { "taskParams": { "title": "Read the answer", "recipients": "a@b.example" } } })).await;
+    let on_any = rule(
+        &rig,
+        &pipe,
+        "Anybody answered",
+        json!({ "event_id": "http_response_received", "action_id": "send_a_task",
+        "action_params": { "taskParams": { "title": "Read the answer", "recipients": "a@b.example" } } }),
+    )
+    .await;
     let card = ticket(&rig, "Chat").await;
     for (rule, status) in [(&good, "success"), (&bad, "failed"), (&away, "failed")] {
         let path = format!("automations/{}/run", rule.as_str().unwrap());
@@ -166,8 +191,20 @@ async fn requests_that_answer_each_other_end() {
     let pipe = rig.pipe("Customer Support").await;
     let url = answering(200).await;
     let ask = json!({ "url": url, "httpMethod": "POST", "body": "{}" });
-    let start = rule(&rig, &pipe, "Start", json!({ "event_id": "manually_triggered", "action_id": "send_http_request", "action_params": ask })).await;
-    let again = rule(&rig, &pipe, "Again", json!({ "event_id": "http_response_received", "action_id": "send_http_request", "action_params": ask })).await;
+    let start = rule(
+        &rig,
+        &pipe,
+        "Start",
+        json!({ "event_id": "manually_triggered", "action_id": "send_http_request", "action_params": ask }),
+    )
+    .await;
+    let again = rule(
+        &rig,
+        &pipe,
+        "Again",
+        json!({ "event_id": "http_response_received", "action_id": "send_http_request", "action_params": ask }),
+    )
+    .await;
     let card = ticket(&rig, "Chat").await;
     control(&rig, &format!("automations/{}/run", start.as_str().unwrap()), json!({ "card_id": card })).await;
     ended_runs(&rig, &again, 4).await;
@@ -182,7 +219,13 @@ async fn ai_stops_when_the_credits_of_the_month_are_used_up() {
     let org = rig.ok("{ organizations { uuid } }", json!({})).await["organizations"][0]["uuid"].clone();
     let prompt = json!({ "aiParams": { "value": format!("Summarize %{{{}}}", field(&pipe, "Subject").as_str().unwrap()),
         "fieldIds": [field(&pipe, "Root cause")], "skillsIds": [] } });
-    let id = rule(&rig, &pipe, "Summary", json!({ "event_id": "card_created", "action_id": "generate_with_ai", "action_params": prompt })).await;
+    let id = rule(
+        &rig,
+        &pipe,
+        "Summary",
+        json!({ "event_id": "card_created", "action_id": "generate_with_ai", "action_params": prompt }),
+    )
+    .await;
     let credits = async || {
         let query = "query($org: ID!) { aiCreditUsageStats(organizationUuid: $org, period: current_month) { usage limit
             aiAutomation { usage } assistants { usage } } }";
@@ -192,7 +235,8 @@ async fn ai_stops_when_the_credits_of_the_month_are_used_up() {
         let logs = "query($repo: ID!) { aiAgentLogsByRepo(repoUuid: $repo, first: 3) { nodes { uuid status cardId agentName } } }";
         let logs = rig.ok(logs, json!({ "repo": pipe["uuid"] })).await["aiAgentLogsByRepo"]["nodes"].clone();
         let log = logs.as_array().unwrap().iter().find(|log| log["cardId"] == *card).unwrap().clone();
-        let detail = "query($uuid: ID!) { aiAgentLogDetails(uuid: $uuid) { tracingNodes { nodeName status message } } }";
+        let detail =
+            "query($uuid: ID!) { aiAgentLogDetails(uuid: $uuid) { tracingNodes { nodeName status message } } }";
         let detail = rig.ok(detail, json!({ "uuid": log["uuid"] })).await["aiAgentLogDetails"]["tracingNodes"].clone();
         (log["status"].clone(), detail)
     };
@@ -212,7 +256,10 @@ async fn ai_stops_when_the_credits_of_the_month_are_used_up() {
     assert_eq!((value(&card, "Priority"), value(&card, "Root cause")), (Value::Null, Value::Null), "{card}");
     let (status, trace) = traces(&unpaid).await;
     assert_eq!(status, "failed");
-    assert_eq!((trace.as_array().unwrap().len(), &trace[0]["nodeName"], &trace[0]["status"]), (1, &json!("AI credits"), &json!("failed")));
+    assert_eq!(
+        (trace.as_array().unwrap().len(), &trace[0]["nodeName"], &trace[0]["status"]),
+        (1, &json!("AI credits"), &json!("failed"))
+    );
     assert!(trace[0]["message"].as_str().unwrap().contains("used up"), "{trace}");
     let ran: Vec<Value> = runs(&rig, &id).await;
     let of = |card: &Value| ran.iter().find(|run| run["cardId"] == *card).unwrap()["status"].clone();

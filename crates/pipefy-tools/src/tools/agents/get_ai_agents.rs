@@ -50,9 +50,7 @@ mod tests {
 
     #[tokio::test]
     async fn every_page_is_read_and_a_cursor_that_repeats_ends_it() {
-        let page = |name: &str, more: bool, cursor: &str| {
-            json!({"edges": [{"node": {"name": name}}, {"node": null}], "pageInfo": {"hasNextPage": more, "endCursor": cursor}})
-        };
+        let page = |name: &str, more: bool, cursor: &str| json!({"edges": [{"node": {"name": name}}, {"node": null}], "pageInfo": {"hasNextPage": more, "endCursor": cursor}});
         let mock = Mock::new().on("aiAgents", page("a", true, "1")).on("aiAgents", page("b", false, "2"));
         let reply = mock.reply("get_ai_agents", json!({"repo_uuid": "r"})).await;
         assert_eq!(reply["data"]["agents"], json!([{"name": "a"}, {"name": "b"}]));

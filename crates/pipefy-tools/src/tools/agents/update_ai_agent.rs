@@ -179,9 +179,7 @@ mod tests {
     /// The same slug stands for another field in another pipe, and for none of them in a table.
     #[tokio::test]
     async fn slugs_are_those_of_their_own_pipe() {
-        let pipe = |number: &str| {
-            json!({"id": "p", "phases": [], "start_form_fields": [{"id": "amount", "internal_id": number, "label": "Amount"}]})
-        };
+        let pipe = |number: &str| json!({"id": "p", "phases": [], "start_form_fields": [{"id": "amount", "internal_id": number, "label": "Amount"}]});
         let mock = Mock::new()
             .on("pipe", pipe("11"))
             .on("pipe", pipe("22"))
@@ -189,7 +187,11 @@ mod tests {
             .on("updateAiAgent", json!({"agent": {"uuid": "a", "disabledAt": null}}));
         let fields = json!([{"fieldId": "amount", "inputMode": "fill_with_ai"}]);
         let action = |kind: &str, key: &str, repo: &str| json!({"name": "n", "actionType": kind, "metadata": {key: repo, "fieldsAttributes": fields}});
-        let actions = json!([action("update_card", "pipeId", "1"), action("create_card", "pipeId", "2"), action("create_table_record", "tableId", "1")]);
+        let actions = json!([
+            action("update_card", "pipeId", "1"),
+            action("create_card", "pipeId", "2"),
+            action("create_table_record", "tableId", "1")
+        ]);
         let mut arguments = arguments(&read());
         arguments["behaviors"] = json!([{"name": "b", "eventId": "card_created",
             "actionParams": {"aiBehaviorParams": {"instruction": "Look at %{field:amount}", "actionsAttributes": actions}}}]);

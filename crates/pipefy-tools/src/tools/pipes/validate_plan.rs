@@ -529,7 +529,8 @@ impl Check<'_> {
 
     /// Connections between phases are made in Pipefy and not through its API (field report A31).
     fn unconnected(&mut self, path: &str) {
-        let evidence = "a phase that does not exist yet has no connections, and Pipefy's API cannot make any".to_owned();
+        let evidence =
+            "a phase that does not exist yet has no connections, and Pipefy's API cannot make any".to_owned();
         let fix = "Build without it; then connect the new phase in Pipefy (pipe settings, phase, connections).";
         self.find(path.to_owned(), "unconnected", evidence, fix);
     }
@@ -716,7 +717,11 @@ mod tests {
                 "unknown_field",
             ),
             (json!({"pipe_id": 7, "moves": [{"from": "1", "to": "Inbox"}]}), "moves[0].to", "no_move"),
-            (json!({"pipe_id": 7, "phases": [{"name": "New"}], "moves": [{"from": "1", "to": "New"}]}), "moves[0].to", "unconnected"),
+            (
+                json!({"pipe_id": 7, "phases": [{"name": "New"}], "moves": [{"from": "1", "to": "New"}]}),
+                "moves[0].to",
+                "unconnected",
+            ),
             (
                 json!({"pipe_id": 7, "phases": [{"name": "New"}], "automations": [{"name": "A", "trigger_id": "card_created", "action_id": "move_single_card", "to_phase": "New"}]}),
                 "automations[0].to_phase",
