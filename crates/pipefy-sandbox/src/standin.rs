@@ -13,7 +13,8 @@ const NAME: &str = "[Sandbox stand-in, no language model]";
 /// Longest part of a prompt that is repeated in an answer, in characters.
 const ECHO: usize = 400;
 
-/// Replaces `%{field id}` (internal id, slug or uuid) by the card's values; unknown tokens stay.
+/// Replaces `%{id}` and `%{field:id}` (internal id, slug or uuid) by the card's values. `%{action:uuid}`, which ties an
+/// instruction to an action, says nothing; unknown tokens stay.
 pub(crate) fn filled(ctx: &Ctx<'_>, card: &Value, template: &str) -> Result<String, GqlError> {
     let mut out = String::new();
     let mut rest = template;
@@ -26,6 +27,7 @@ pub(crate) fn filled(ctx: &Ctx<'_>, card: &Value, template: &str) -> Result<Stri
         };
         match value_of(ctx, card, token)? {
             Some(value) => out.push_str(&value),
+            None if token.trim().starts_with("action:") => {}
             None => out.push_str(&format!("%{{{token}}}")),
         }
         rest = after;
@@ -37,6 +39,7 @@ pub(crate) fn filled(ctx: &Ctx<'_>, card: &Value, template: &str) -> Result<Stri
 fn value_of(ctx: &Ctx<'_>, card: &Value, token: &str) -> Result<Option<String>, GqlError> {
     let fields = ctx.grouped("field", text(card, "pipe_id"))?;
     let key = token.trim();
+    let key = key.strip_prefix("field:").unwrap_or(key);
     match fields.iter().find(|f| [text(f, "internal_id"), text(f, "id"), text(f, "uuid")].contains(&key)) {
         Some(field) => Ok(Some(values::display(ctx, field, &values::stored(card, field))?.join(", "))),
         None => Ok((key == "title").then(|| text(card, "title").to_owned())),

@@ -450,12 +450,6 @@ fn flawed() -> Vec<(Value, &'static str, &'static str, Proof)> {
             "unused_options",
             Proof::Takes("amount", "99", true),
         ),
-        (
-            rule(json!({"name": "A", "trigger_id": "card_created", "action_id": "generate_with_ai"})),
-            "automations[0].action_id",
-            "disabled_action",
-            Fails,
-        ),
     ]
 }
 
@@ -468,10 +462,6 @@ pub(crate) async fn findings_are_right(files: &Path, catalogue: &Catalogue, name
         let plan = named(&plan, &names);
         let site = Site::open(files, catalogue, &plan, &names).await;
         names.insert("start".to_owned(), site.phase("start_form").await.unwrap().into());
-        if class == "disabled_action" {
-            let off = "mutation($id: ID!) { updatePipe(input: { id: $id, preferences: { aiAgentsEnabled: false } }) { pipe { id } } }";
-            site.ask("execute_graphql", json!({"query": off, "variables": {"id": site.pipe}})).await.unwrap();
-        }
         assert_eq!(site.findings(&plan).await, [(path.to_owned(), class.to_owned())], "{plan}");
         let failed = site.build(&plan).await;
         match proof {

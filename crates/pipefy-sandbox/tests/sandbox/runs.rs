@@ -293,3 +293,24 @@ async fn a_behavior_costs_what_its_model_costs() {
     let nodes = body["data"]["agentsUsageDetails"]["agents"]["nodes"].as_array().unwrap().clone();
     assert_eq!(nodes.iter().find(|node| node["name"] == "Costly").unwrap()["usage"], 2.0, "{body}");
 }
+
+#[tokio::test]
+async fn the_stand_in_reads_fields_and_leaves_references_to_actions_out() {
+    let rig = Rig::new().await;
+    let pipe = rig.pipe("Purchase Requests").await;
+    let create = "mutation($agent: AiAgentInput!) { createAiAgent(input: { agent: $agent }) { agent { uuid } } }";
+    let update = "mutation($uuid: ID!, $agent: AiAgentInput!) { updateAiAgent(input: { uuid: $uuid, agent: $agent }) { agent { uuid } } }";
+    let made = rig.ok(create, json!({ "agent": { "name": "Writer", "repoUuid": pipe["uuid"] } })).await;
+    let uuid = made["createAiAgent"]["agent"]["uuid"].clone();
+    let reference = "11111111-2222-4333-8444-555555555555";
+    let instruction =
+        format!("Need: %{{field:{}}}\n%{{action:{reference}}}", field(&pipe, "Quantity").as_str().unwrap());
+    let action = json!({ "name": "Write", "actionType": "update_card", "referenceId": reference, "metadata": { "pipeId": pipe["id"],
+        "fieldsAttributes": [{ "fieldId": field(&pipe, "Justification"), "inputMode": "fill_with_ai", "value": "" }] } });
+    let agent = json!({ "name": "Writer", "repoUuid": pipe["uuid"], "instruction": "Write", "behaviors": [{ "name": "Write",
+        "eventId": "card_created", "actionParams": { "aiBehaviorParams": { "instruction": instruction, "actionsAttributes": [action] } } }] });
+    rig.ok(update, json!({ "uuid": uuid, "agent": agent })).await;
+    let id = rig.card().await;
+    let card = rig.ok(CARD, json!({ "id": id })).await["card"].clone();
+    assert_eq!(value(&card, "Justification"), "[Sandbox stand-in, no language model] Need: 2");
+}
