@@ -100,7 +100,7 @@ async fn jobs_are_exported_as_a_workbook_and_usage_counts_them() {
     let all = rig.ok(usage, variables.clone()).await;
     let nodes = all["automationsUsageDetails"]["automations"]["nodes"].as_array().unwrap().clone();
     let sum: f64 = nodes.iter().map(|n| n["usage"].as_f64().unwrap()).sum();
-    assert_eq!((all["automationsUsageDetails"]["usage"].as_f64().unwrap(), nodes.len()), (sum, 6));
+    assert_eq!((all["automationsUsageDetails"]["usage"].as_f64().unwrap(), nodes.len()), (sum, 14));
     assert!(nodes[0]["usage"].as_f64() >= nodes[1]["usage"].as_f64());
     let mut only = variables.clone();
     only["filters"] = json!({ "status": ["inactive"] });

@@ -95,7 +95,7 @@ async fn metrics_are_denied_rule_by_rule_and_the_rest_survives() {
         pageInfo { hasNextPage } edges { node { id name executionMetrics(period: $period) { totalRuns successRate lastRun } } } } }";
     let variables = json!({ "id": org, "period": "TWENTY_FOUR_HOURS" });
     let all = rig.ok(query, variables.clone()).await["automations"]["edges"].as_array().unwrap().clone();
-    assert_eq!(all.len(), 6);
+    assert_eq!(all.len(), 14);
     assert!(all.iter().any(|e| e["node"]["executionMetrics"]["totalRuns"].as_i64().unwrap() > 0));
     let body = rig.raw("/graphql", MEMBER, query, variables).await;
     let edges = body["data"]["automations"]["edges"].as_array().unwrap();
