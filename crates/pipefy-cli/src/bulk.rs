@@ -4,7 +4,6 @@
 //! whatever way, is simply run again.
 
 use std::collections::HashMap;
-use std::io::Read;
 
 use futures_util::future::BoxFuture;
 use pipefy::{pipes, tables};
@@ -185,18 +184,7 @@ fn import<'a>(flow: &'a Flow<'a>, args: Args, kind: &'static Kind) -> Work<'a> {
 
 /// The rows of a file: CSV with a header, JSON lines, or a JSON array; `-` is standard input.
 fn rows(file: &str) -> Result<Vec<Args>, Failure> {
-    let unreadable = |error: std::io::Error| Failure::usage(format!("{file} cannot be read: {error}"));
-    let mut bytes = Vec::new();
-    match file {
-        "-" => std::io::stdin().take(FILE_LIMIT + 1).read_to_end(&mut bytes),
-        path => std::fs::File::open(values::expand(path))
-            .and_then(|opened| opened.take(FILE_LIMIT + 1).read_to_end(&mut bytes)),
-    }
-    .map_err(unreadable)?;
-    if bytes.len() as u64 > FILE_LIMIT {
-        return Err(Failure::usage(format!("{file} is larger than 50 MiB")));
-    }
-    let content = String::from_utf8(bytes).map_err(|_| Failure::usage(format!("{file} is not UTF-8 text")))?;
+    let content = values::whole_file(file, FILE_LIMIT)?;
     let content = content.trim_start_matches('\u{feff}');
     let rows = match content.trim_start().chars().next() {
         None => Vec::new(),

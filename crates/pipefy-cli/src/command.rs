@@ -39,6 +39,8 @@ pub(crate) struct Command {
     pub(crate) show: Show,
     /// How a person chooses between the two forms of output.
     pub(crate) form: Form,
+    /// Whether it offers the options that many capabilities share.
+    pub(crate) shares: bool,
 }
 
 /// What a command does with what was given.
@@ -195,6 +197,7 @@ impl Command {
             consent: Consent::None,
             show: Show::Body,
             form: Form::Human,
+            shares: true,
         }
     }
 
@@ -272,6 +275,12 @@ impl Command {
     /// Sets how a person chooses between the two forms of output.
     pub(crate) const fn form(mut self, form: Form) -> Self {
         self.form = form;
+        self
+    }
+
+    /// Offers none of the options that many capabilities share.
+    pub(crate) const fn alone(mut self) -> Self {
+        self.shares = false;
         self
     }
 

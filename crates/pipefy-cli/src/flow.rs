@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::commands;
 use crate::failure::Failure;
+use crate::output::Terminal;
 use crate::prompt::{Agreed, Unconfirmed};
 use crate::run::Target;
 
@@ -28,6 +29,8 @@ pub(crate) struct Flow<'a> {
     pub(crate) policy: Policy,
     pub(crate) budget: Budget,
     pub(crate) approved: Approved,
+    /// Where a question is asked in the middle of the work.
+    pub(crate) terminal: Terminal,
     /// Whether the output is for programs.
     pub(crate) json: bool,
 }

@@ -4,6 +4,7 @@
 //! what it needs and shows what comes back. Nothing here knows Pipefy's API: that is behind the capabilities.
 
 mod auth;
+mod blueprint;
 mod bulk;
 mod client_file;
 mod command;

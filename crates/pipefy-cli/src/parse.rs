@@ -281,7 +281,8 @@ pub(crate) fn options(command: &Command) -> Vec<Param> {
         Consent::Flag => options.push(flag("--yes", YES, "Do it without asking")),
         _ => options.push(flag("--yes -y", YES, "Do it without asking")),
     }
-    let Some(op) = commands::tool_of(command).map(|tool| tool.op()) else { return options };
+    let tool = commands::tool_of(command).filter(|_| command.shares);
+    let Some(op) = tool.map(|tool| tool.op()) else { return options };
     let mut shared = Vec::new();
     if op.selects.is_some() {
         shared.push(commas("--fields", "fields", "Only these fields of each item, e.g. id,title,current_phase.name"));

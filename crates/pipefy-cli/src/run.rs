@@ -260,6 +260,7 @@ impl Start {
             policy: Policy::of(&loaded.policy),
             budget: Budget::unlimited().with_cancel(cancel.clone()),
             target: &target,
+            terminal: self.terminal,
             json: self.json,
             approved,
         };

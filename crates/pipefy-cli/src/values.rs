@@ -120,6 +120,23 @@ pub(crate) fn text_file(path: &str) -> Result<String, String> {
     Ok(text)
 }
 
+/// The text of a file that an argument names; `-` is standard input.
+///
+/// # Errors
+/// It cannot be read, is larger than `limit` bytes, or is no UTF-8 text (exit code 2).
+pub(crate) fn whole_file(path: &str, limit: u64) -> Result<String, Failure> {
+    let mut bytes = Vec::new();
+    match path {
+        "-" => std::io::stdin().take(limit + 1).read_to_end(&mut bytes),
+        path => std::fs::File::open(expand(path)).and_then(|opened| opened.take(limit + 1).read_to_end(&mut bytes)),
+    }
+    .map_err(|error| Failure::usage(format!("{path} cannot be read: {error}")))?;
+    if bytes.len() as u64 > limit {
+        return Err(Failure::usage(format!("{path} is larger than {} MiB", limit >> 20)));
+    }
+    String::from_utf8(bytes).map_err(|_| Failure::usage(format!("{path} is not UTF-8 text")))
+}
+
 /// Looks whether the file that an argument names can be read, before anything is sent for it.
 ///
 /// # Errors

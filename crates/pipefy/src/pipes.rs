@@ -11,6 +11,12 @@ pub fn get_pipe(pipe_id: &str) -> Query {
     Query::new(&pipes::GET_PIPE).var("pipe_id", pipe_id)
 }
 
+/// All that makes a pipe, as far as the API tells: phases and start form with their fields and field conditions, labels,
+/// relations. Automations are read apart.
+pub fn get_pipe_configuration(pipe_id: &str) -> Query {
+    Query::new(&pipes::GET_PIPE_CONFIGURATION).var("pipe_id", pipe_id)
+}
+
 /// Every organisation with its pipes; `name` narrows on the server (null is sent without a name).
 pub fn search_pipes(name: Option<&str>) -> Query {
     Query::new(&pipes::SEARCH_PIPES).var("nameSearch", name)

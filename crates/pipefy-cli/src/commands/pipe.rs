@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use crate::command::{Command, Preset, Show, flag, id, int, named, object, text, word};
+use crate::blueprint;
+use crate::command::{Command, Form, Param, Preset, Show, flag, id, int, named, object, text, word};
 use crate::failure::Failure;
 
 pub(super) static COMMANDS: &[Command] = &[
@@ -31,7 +32,32 @@ pub(super) static COMMANDS: &[Command] = &[
         id("pipe_template_id", "Id of the pipe to copy"),
         text("--org", "organization_id", "Organization id of the copy"),
     ]),
+    Command::new("pipe pull", "get_pipe", "Print a pipe as code: YAML with names in the place of ids")
+        .flow(&[], blueprint::pull)
+        .alone()
+        .form(Form::Text)
+        .takes(&[id("pipe_id", "Pipe id")]),
+    Command::new("pipe diff", "get_pipe", "Compare a pipe with its code; exit code 2 when they differ")
+        .flow(&[], blueprint::diff)
+        .alone()
+        .takes(&[FILE, PIPE, NAME, ORGANIZATION]),
+    Command::new("pipe apply", "update_pipe", "Make a pipe what its code says; a new one where there is none")
+        .flow(blueprint::CALLS, blueprint::apply)
+        .alone()
+        .takes(&[
+            FILE,
+            PIPE,
+            NAME,
+            ORGANIZATION,
+            flag("--dry-run", "dry_run", "Show what would change and send nothing"),
+            flag("--yes -y", "yes", "Remove what the code does not have without asking"),
+        ]),
 ];
+
+const FILE: Param = word("file", "File that `pipe pull` made; - reads standard input");
+const PIPE: Param = id("pipe_id", "Pipe id; the pipe of the file's name when not given").optional();
+const NAME: Param = text("--name -n", "name", "Name of the pipe, instead of the file's");
+const ORGANIZATION: Param = text("--org", "organization_id", "Organization id where the pipe is looked for or created");
 
 /// Something to change; empty preferences are nothing.
 fn something(args: &mut Map<String, Value>) -> Result<(), Failure> {

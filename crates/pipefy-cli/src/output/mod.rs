@@ -15,6 +15,7 @@ use serde_json::Value;
 pub(crate) use format::Format;
 pub(crate) use jq::Filter;
 pub(crate) use json::{Style, write as json_text};
+pub(crate) use yaml::{read as read_yaml, write as yaml_text};
 
 use table::Grid;
 

@@ -1,115 +1,130 @@
-//! YAML 1.2, block style. Text is quoted as in JSON, which YAML reads the same way, unless it cannot be anything else.
+//! YAML, block style.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
+use yaml_rust2::yaml::Hash;
+use yaml_rust2::{Yaml, YamlEmitter, YamlLoader};
 
-use super::json::{Style, write as json_text};
-
-/// The value as a document.
+/// The value as a document, without the line that begins one.
 pub(crate) fn write(value: &Value) -> String {
     let mut text = String::new();
-    match value {
-        Value::Object(map) if !map.is_empty() => put(value, 0, &mut text),
-        Value::Array(items) if !items.is_empty() => put(value, 0, &mut text),
-        scalar => {
-            text.push_str(&inline(scalar));
-            text.push('\n');
-        }
-    }
+    let mut emitter = YamlEmitter::new(&mut text);
+    emitter.compact(true);
+    // Writing to a string does not fail.
+    let _ = emitter.dump(&yaml(value));
+    let mut text = text.strip_prefix("---\n").map(str::to_owned).unwrap_or(text);
+    text.push('\n');
     text
 }
 
-fn put(value: &Value, depth: usize, out: &mut String) {
-    let indent = "  ".repeat(depth);
+/// The one document of a text.
+///
+/// # Errors
+/// What is wrong with it and where, or that JSON has no such value.
+pub(crate) fn read(text: &str) -> Result<Value, String> {
+    let documents = YamlLoader::load_from_str(text).map_err(|error| error.to_string())?;
+    match documents.as_slice() {
+        [] => Ok(Value::Null),
+        [one] => json(one),
+        _ => Err("it holds more than one document".to_owned()),
+    }
+}
+
+fn yaml(value: &Value) -> Yaml {
     match value {
+        Value::Null => Yaml::Null,
+        Value::Bool(on) => Yaml::Boolean(*on),
+        Value::Number(number) => match number.as_i64() {
+            Some(number) => Yaml::Integer(number),
+            None => Yaml::Real(number.to_string()),
+        },
+        Value::String(text) => Yaml::String(text.clone()),
+        Value::Array(items) => Yaml::Array(items.iter().map(yaml).collect()),
         Value::Object(map) => {
+            let mut hash = Hash::new();
             for (key, item) in map {
-                out.push_str(&indent);
-                out.push_str(&text(key));
-                out.push(':');
-                below(item, depth + 1, out);
+                hash.insert(Yaml::String(key.clone()), yaml(item));
             }
+            Yaml::Hash(hash)
         }
-        Value::Array(items) => {
-            for item in items {
-                let start = out.len();
-                put_item(item, depth, out);
-                // The first line of a nested block stands behind the dash.
-                let dashed = out.get(start..).and_then(|block| block.strip_prefix(&format!("{indent}  ")));
-                if let Some(rest) = dashed.map(str::to_owned) {
-                    out.truncate(start);
-                    out.push_str(&indent);
-                    out.push_str("- ");
-                    out.push_str(&rest);
-                }
+    }
+}
+
+fn json(value: &Yaml) -> Result<Value, String> {
+    Ok(match value {
+        Yaml::Null => Value::Null,
+        Yaml::Boolean(on) => (*on).into(),
+        Yaml::Integer(number) => (*number).into(),
+        Yaml::Real(text) => match value.as_f64().filter(|number| number.is_finite()) {
+            Some(number) => number.into(),
+            None => text.clone().into(),
+        },
+        Yaml::String(text) => text.clone().into(),
+        Yaml::Array(items) => items.iter().map(json).collect::<Result<Vec<_>, _>>()?.into(),
+        Yaml::Hash(hash) => {
+            let mut map = Map::new();
+            for (key, item) in hash {
+                let key = match json(key)? {
+                    Value::String(text) => text,
+                    Value::Array(_) | Value::Object(_) => return Err("a list or map cannot be a key".to_owned()),
+                    scalar => scalar.to_string(),
+                };
+                map.insert(key, json(item)?);
             }
+            map.into()
         }
-        _ => {}
-    }
-}
-
-fn put_item(item: &Value, depth: usize, out: &mut String) {
-    match item {
-        Value::Object(map) if !map.is_empty() => put(item, depth + 1, out),
-        Value::Array(items) if !items.is_empty() => put(item, depth + 1, out),
-        scalar => {
-            out.push_str(&"  ".repeat(depth));
-            out.push_str("- ");
-            out.push_str(&inline(scalar));
-            out.push('\n');
-        }
-    }
-}
-
-fn below(item: &Value, depth: usize, out: &mut String) {
-    match item {
-        Value::Object(map) if !map.is_empty() => {
-            out.push('\n');
-            put(item, depth, out);
-        }
-        Value::Array(items) if !items.is_empty() => {
-            out.push('\n');
-            put(item, depth, out);
-        }
-        scalar => {
-            out.push(' ');
-            out.push_str(&inline(scalar));
-            out.push('\n');
-        }
-    }
-}
-
-fn inline(value: &Value) -> String {
-    match value {
-        Value::String(string) => text(string),
-        other => other.to_string(),
-    }
-}
-
-/// Words that some reader takes for something else than text.
-const TAKEN: [&str; 10] = ["null", "true", "false", "yes", "no", "on", "off", "y", "n", "nan"];
-
-fn text(string: &str) -> String {
-    let starts = string.chars().next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
-    let plain = string.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
-    match starts && plain && !TAKEN.contains(&string.to_ascii_lowercase().as_str()) {
-        true => string.to_owned(),
-        false => json_text(&Value::String(string.to_owned()), Style::PLAIN).trim_end().to_owned(),
-    }
+        Yaml::Alias(_) | Yaml::BadValue => return Err("it holds something that is no value".to_owned()),
+    })
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
     use super::*;
+    use proptest::prelude::*;
     use serde_json::json;
 
     #[test]
     fn values_become_blocks() {
         let value = json!({"id": "1", "title": "a: b", "no": null, "list": [1, {"a": 1, "b": [2, [3]]}, [], "x"], "o": {}, "d": {"k": true}});
-        let wanted = "id: \"1\"\ntitle: \"a: b\"\n\"no\": null\nlist:\n  - 1\n  - a: 1\n    b:\n      - 2\n      - - 3\n  - []\n  - x\no: {}\nd:\n  k: true\n";
+        let wanted = "id: \"1\"\ntitle: \"a: b\"\n\"no\": ~\nlist:\n  - 1\n  - a: 1\n    b:\n      - 2\n      - - 3\n  - []\n  - x\no: {}\nd:\n  k: true\n";
         assert_eq!(write(&value), wanted);
         assert_eq!(write(&json!([])), "[]\n");
         assert_eq!(write(&json!("\u{e9}\n")), "\"\u{e9}\\n\"\n");
         assert_eq!(write(&json!([[1]])), "- - 1\n");
+    }
+
+    #[test]
+    fn what_is_no_value_is_said() {
+        for (text, wanted) in
+            [("a: [", ""), ("a: 1\na: 2\n", "duplicated"), ("? [1]\n: 2\n", "key"), ("1\n---\n2\n", "more")]
+        {
+            assert!(read(text).unwrap_err().contains(wanted), "{text}");
+        }
+        assert_eq!(read("").unwrap(), Value::Null);
+    }
+
+    fn value() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            any::<String>().prop_map(Value::from),
+            "[ -~]{0,12}".prop_map(Value::from),
+        ];
+        leaf.prop_recursive(3, 24, 4, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                prop::collection::vec(("[ -~]{1,8}", inner), 0..4)
+                    .prop_map(|pairs| Value::Object(pairs.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+        #[test]
+        fn what_is_written_reads_the_same(value in value()) {
+            prop_assert_eq!(read(&write(&value)).unwrap(), value);
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! Drives the real program: against a sandbox on loopback, and without one.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+mod blueprint;
 mod bulk;
 mod cards;
 mod clients;
