@@ -1,20 +1,22 @@
 //! `card import`, `record import`, `card export`, `record export`: many things from a file, and into one.
 //!
 //! A key column tells rows apart. A row whose key is in Pipefy already is left alone, so an import that broke off, in
-//! whatever way, is simply run again.
+//! whatever way, is simply run again. A creation whose answer was lost is looked up by its key before it is repeated.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::time::{Duration, Instant};
 
 use futures_util::future::BoxFuture;
+use futures_util::stream::{self, StreamExt};
 use pipefy::{pipes, tables};
 use pipefy_tools::dig;
 use serde_json::{Map, Value, json};
 
-use crate::command::{Param, flag, text};
+use crate::command::{Param, Preset, flag, int, text};
 use crate::failure::Failure;
 use crate::flow::Flow;
-use crate::output::{Body, Shown};
-use crate::{show, values};
+use crate::output::{Body, Lines, Shown};
+use crate::values;
 
 type Args = Map<String, Value>;
 type Work<'a> = BoxFuture<'a, Result<Shown, Failure>>;
@@ -26,8 +28,28 @@ pub(crate) const KEY: Param =
 /// `--every-row`
 pub(crate) const EVERY_ROW: Param = flag("--every-row", "every_row", "Create every row, whatever is there already");
 
+/// `--after`
+pub(crate) const AFTER: Param = text("--after", "after", "Go on behind this cursor, without the line of column names");
+
 /// `--map`
 pub(crate) const MAP: Param = text("--map", "map", "COLUMN=FIELD where names differ, COLUMN= to leave it out").many();
+
+/// `--parallel`
+pub(crate) const PARALLEL: Param =
+    int("--parallel", "parallel", "Rows that are sent at the same time").range(1, 16).or(Preset::Int(4));
+
+/// How often a row is sent again that Pipefy had no time for, or whose answer was lost.
+const TRIES: u32 = 8;
+
+/// The first wait before a row is sent again, and the longest.
+const WAIT: Duration = Duration::from_millis(250);
+const LONGEST_WAIT: Duration = Duration::from_secs(30);
+
+/// From so many rows on, the keys that are there are read all at once rather than one by one.
+const MANY: usize = 50;
+
+/// Bad cells that a refusal shows.
+const SHOWN: usize = 20;
 
 /// Most bytes of a file.
 const FILE_LIMIT: u64 = 50 * 1024 * 1024;
@@ -100,6 +122,8 @@ struct Field {
     id: String,
     label: String,
     required: bool,
+    kind: String,
+    options: Vec<String>,
 }
 
 fn import<'a>(flow: &'a Flow<'a>, args: Args, kind: &'static Kind) -> Work<'a> {
@@ -123,54 +147,68 @@ fn import<'a>(flow: &'a Flow<'a>, args: Args, kind: &'static Kind) -> Work<'a> {
         if let Some((column, _)) = &key {
             distinct(&rows, column)?;
         }
-        let mut report = Vec::with_capacity(rows.len());
+        cells(&rows, &targets, &fields, key.as_ref().map(|(column, _)| column.as_str()))?;
+        let import = Import {
+            flow,
+            kind,
+            args: &args,
+            place: &place,
+            fields: &fields,
+            targets: &targets,
+            key: key.as_ref(),
+            dry,
+        };
+        let known = match &key {
+            Some((column, target)) if rows.len() >= MANY => {
+                let wanted: HashSet<String> = rows.iter().map(|row| shown(row.get(column))).collect();
+                Some(import.known(target, &wanted).await?)
+            }
+            _ => None,
+        };
+        let parallel = args.get("parallel").and_then(Value::as_u64).map_or(1, |n| n.clamp(1, 16) as usize);
+        let work = rows.iter().enumerate().map(|(at, row)| -> BoxFuture<'_, (usize, Result<Value, Failure>)> {
+            let row = import.row(at, row, known.as_ref());
+            Box::pin(async move { (at, row.await) })
+        });
+        let work: Vec<BoxFuture<'_, (usize, Result<Value, Failure>)>> = work.collect();
+        let mut work = stream::iter(work).buffer_unordered(parallel);
+        let bar = flow.terminal.bar();
+        let total = Some(rows.len() as u64);
+        let mut report: Vec<(usize, Value)> = Vec::with_capacity(rows.len());
         let (mut created, mut there, mut failed, mut in_a_row) = (0, 0, 0, 0);
         let mut stopped = false;
-        for (at, row) in rows.iter().enumerate() {
-            let value = key.as_ref().map(|(column, _)| shown(row.get(column)));
-            let line = |result: &str, id: Option<String>, error: Option<String>| json!({ "row": at + 1, "key": value, "result": result, "id": id, "error": error });
-            let made = async {
-                if let (Some((_, target)), Some(value)) = (&key, &value) {
-                    if value.is_empty() {
-                        return Err(Failure::failed("the key is blank"));
-                    }
-                    if let Some(id) = existing(flow, kind, &place, target, value).await? {
-                        return Ok(line("exists", Some(id), None));
-                    }
-                }
-                if dry {
-                    return Ok(line("planned", None, None));
-                }
-                Ok(line("created", create(flow, kind, &args, row, &targets).await?, None))
-            };
-            match made.await {
+        while let Some((at, made)) = work.next().await {
+            match made {
                 Ok(line) => {
                     match line.get("result").and_then(Value::as_str) {
                         Some("exists") => there += 1,
                         _ => created += 1,
                     }
                     in_a_row = 0;
-                    report.push(line);
+                    report.push((at, line));
                 }
                 // One row's trouble is not the others'; what is everybody's ends the import.
-                Err(failure @ (Failure::Tool(_) | Failure::Plain { .. })) => {
+                Err(failure) => {
+                    let own = matches!(failure, Failure::Tool(_) | Failure::Plain { .. });
+                    if !own && report.is_empty() {
+                        return Err(failure);
+                    }
                     failed += 1;
                     in_a_row += 1;
-                    report.push(line("failed", None, failure.text()));
-                    if in_a_row >= FAILURES {
+                    let value = key.as_ref().and_then(|(column, _)| Some(shown(rows.get(at)?.get(column))));
+                    report.push((at, line(at, value, "failed", None, failure.text())));
+                    if !own || in_a_row >= FAILURES {
                         stopped = true;
                         break;
                     }
                 }
-                Err(failure) if report.is_empty() => return Err(failure),
-                Err(failure) => {
-                    failed += 1;
-                    report.push(line("failed", None, failure.text()));
-                    stopped = true;
-                    break;
-                }
             }
+            bar.show(report.len() as u64, total);
         }
+        drop(work);
+        drop(bar);
+        report.sort_by_key(|(at, _)| *at);
+        let report: Vec<Value> = report.into_iter().map(|(_, line)| line).collect();
         let verb = if dry { "would be created" } else { "created" };
         let mut shown = Shown { body: Body::Value(report.into()), ..Shown::default() }
             .note(format!("note: {created} {verb}, {there} there already, {failed} failed"));
@@ -180,6 +218,195 @@ fn import<'a>(flow: &'a Flow<'a>, args: Args, kind: &'static Kind) -> Work<'a> {
         }
         Ok(shown.code(u8::from(failed > 0)))
     })
+}
+
+/// What becomes of a row.
+fn line(at: usize, key: Option<String>, result: &str, id: Option<String>, error: Option<String>) -> Value {
+    json!({ "row": at + 1, "key": key, "result": result, "id": id, "error": error })
+}
+
+/// An import under way.
+struct Import<'a> {
+    flow: &'a Flow<'a>,
+    kind: &'static Kind,
+    args: &'a Args,
+    place: &'a str,
+    fields: &'a [Field],
+    targets: &'a HashMap<String, Target>,
+    key: Option<&'a (String, Target)>,
+    dry: bool,
+}
+
+impl Import<'_> {
+    async fn row(&self, at: usize, row: &Args, known: Option<&HashMap<String, String>>) -> Result<Value, Failure> {
+        let value = self.key.map(|(column, _)| shown(row.get(column)));
+        if let Some(value) = &value {
+            let there = match known {
+                Some(known) => known.get(value).cloned(),
+                None => self.existing(value).await?,
+            };
+            if there.is_some() {
+                return Ok(line(at, Some(value.clone()), "exists", there, None));
+            }
+        }
+        if self.dry {
+            return Ok(line(at, value, "planned", None, None));
+        }
+        let id = self.made(row, value.as_deref()).await?;
+        Ok(line(at, value, "created", id, None))
+    }
+
+    /// Creates until it is created: again when Pipefy had no time, or when the answer was lost and nothing has the key.
+    async fn made(&self, row: &Args, key: Option<&str>) -> Result<Option<String>, Failure> {
+        let mut wait = WAIT;
+        for _ in 0..TRIES {
+            let failure = match create(self.flow, self.kind, self.args, row, self.targets).await {
+                Ok(id) => return Ok(id),
+                Err(failure) => failure,
+            };
+            let (again, unclear) = hopes(&failure);
+            match key {
+                Some(_) if again.is_some() || unclear => {}
+                None if again.is_some() && !unclear => {}
+                _ => return Err(failure),
+            }
+            tokio::time::sleep(again.unwrap_or_default().max(wait).min(LONGEST_WAIT)).await;
+            wait *= 2;
+            if let Some(key) = key.filter(|_| unclear)
+                && let Some(id) = self.existing(key).await?
+            {
+                return Ok(Some(id));
+            }
+        }
+        create(self.flow, self.kind, self.args, row, self.targets).await
+    }
+
+    async fn existing(&self, value: &str) -> Result<Option<String>, Failure> {
+        match self.key {
+            Some((_, target)) => existing(self.flow, self.kind, self.place, target, value).await,
+            None => Ok(None),
+        }
+    }
+
+    /// Which of the wanted keys are there, and as what: one reading of all cards or records.
+    async fn known(&self, target: &Target, wanted: &HashSet<String>) -> Result<HashMap<String, String>, Failure> {
+        let mut known = HashMap::new();
+        let mut pages = Pages::new(self.flow, self.kind, self.place, *target != Target::Title);
+        while let Some(nodes) = pages.next().await? {
+            for node in nodes {
+                let value = match target {
+                    Target::Field(id) => fields_of(&node)
+                        .find(|field| field.get("name").and_then(Value::as_str) == self.label(id))
+                        .map(|field| shown(field.get("value"))),
+                    _ => Some(shown(node.get("title"))),
+                };
+                if let Some(value) = value.filter(|value| wanted.contains(value)) {
+                    known.entry(value).or_insert_with(|| shown(node.get("id")));
+                }
+            }
+        }
+        Ok(known)
+    }
+
+    fn label(&self, id: &str) -> Option<&str> {
+        self.fields.iter().find(|field| field.id == id).map(|field| field.label.as_str())
+    }
+}
+
+/// How long to wait where a failure passes by itself, and whether it may have been applied all the same.
+fn hopes(failure: &Failure) -> (Option<Duration>, bool) {
+    let Failure::Tool(error) = failure else { return (None, false) };
+    match error.source.as_deref() {
+        Some(pipefy::Error::RateLimited { retry_after_s, .. }) => (Some(Duration::from_secs(*retry_after_s)), false),
+        Some(pipefy::Error::Transport { sent: false, .. }) => (Some(Duration::ZERO), false),
+        Some(source) => (None, source.may_have_been_applied()),
+        None => (None, false),
+    }
+}
+
+/// All cards of a pipe or records of a table, a page at a time.
+struct Pages<'a> {
+    flow: &'a Flow<'a>,
+    kind: &'static Kind,
+    arguments: Args,
+    over: bool,
+}
+
+impl<'a> Pages<'a> {
+    fn new(flow: &'a Flow<'a>, kind: &'static Kind, place: &str, with_fields: bool) -> Self {
+        let mut arguments = Map::from_iter([(kind.place.to_owned(), Value::from(place))]);
+        arguments.insert("first".to_owned(), 50.into());
+        if kind.place == "pipe_id" && with_fields {
+            arguments.insert("include_fields".to_owned(), true.into());
+        }
+        Self { flow, kind, arguments, over: false }
+    }
+
+    async fn next(&mut self) -> Result<Option<Vec<Value>>, Failure> {
+        if self.over {
+            return Ok(None);
+        }
+        let outcome = self.flow.call(self.kind.list, self.arguments.clone()).await?;
+        let answer = outcome.body.into_value();
+        let connection = self.kind.found.iter().filter_map(|path| dig(&answer, path.rsplit_once('.')?.0)).next();
+        let connection = connection.cloned().unwrap_or_default();
+        let cursor = dig(&connection, "pageInfo.endCursor").and_then(Value::as_str).map(str::to_owned);
+        let more = dig(&connection, "pageInfo.hasNextPage") == Some(&Value::Bool(true));
+        let same = cursor.as_deref() == self.arguments.get("after").and_then(Value::as_str);
+        self.over = !more || cursor.is_none() || same;
+        self.arguments.extend(cursor.map(|cursor| ("after".to_owned(), cursor.into())));
+        let edges = connection.get("edges").and_then(Value::as_array).cloned().unwrap_or_default();
+        Ok(Some(edges.into_iter().filter_map(|mut edge| Some(edge.get_mut("node")?.take())).collect()))
+    }
+}
+
+fn fields_of(node: &Value) -> impl Iterator<Item = &Value> {
+    ["fields", "record_fields"].iter().find_map(|key| node.get(*key)?.as_array()).into_iter().flatten()
+}
+
+/// Checks every cell before anything is sent.
+fn cells(rows: &[Args], targets: &HashMap<String, Target>, fields: &[Field], key: Option<&str>) -> Result<(), Failure> {
+    let mut bad = Vec::new();
+    for (at, row) in rows.iter().enumerate() {
+        let mut say = |column: &str, what: String| bad.push(format!("row {}, {column}: {what}", at + 1));
+        if let Some(column) = key.filter(|column| shown(row.get(*column)).is_empty()) {
+            say(column, "the key is blank".to_owned());
+        }
+        for field in fields {
+            let column = targets.iter().find(|(_, target)| **target == Target::Field(field.id.clone()));
+            let Some((column, _)) = column else { continue };
+            let value = shown(row.get(column));
+            if value.is_empty() {
+                if field.required && key != Some(column) {
+                    say(column, "the form requires a value".to_owned());
+                }
+                continue;
+            }
+            let given: Vec<String> = match listed(&Value::from(value.clone())) {
+                Value::Array(items) => items.iter().map(|item| shown(Some(item))).collect(),
+                _ => vec![value.clone()],
+            };
+            let chosen = matches!(
+                field.kind.as_str(),
+                "select" | "radio_vertical" | "radio_horizontal" | "checklist_vertical" | "checklist_horizontal"
+            );
+            if let Some(wrong) =
+                given.iter().find(|item| chosen && !field.options.is_empty() && !field.options.contains(item))
+            {
+                say(column, format!("{wrong:?} is none of {}", field.options.join(", ")));
+            }
+            if field.kind == "email" && !value.contains('@') {
+                say(column, format!("{value:?} is no e-mail address"));
+            }
+        }
+    }
+    if bad.is_empty() {
+        return Ok(());
+    }
+    let more = bad.len().saturating_sub(SHOWN);
+    bad.truncate(SHOWN);
+    let more = if more > 0 { format!("\n- and {more} more") } else { String::new() };
+    Err(Failure::refused(format!("Nothing was sent, because of these cells:\n- {}{more}", bad.join("\n- "))))
 }
 
 /// The rows of a file: CSV with a header, JSON lines, or a JSON array; `-` is standard input.
@@ -238,7 +465,10 @@ async fn fields(flow: &Flow<'_>, kind: &Kind, place: &str) -> Result<Vec<Field>,
     let field = |field: &Value| {
         let text = |key: &str| field.get(key).and_then(Value::as_str).map(str::to_owned);
         let required = field.get("required") == Some(&Value::Bool(true));
-        Some(Field { id: text("id")?, label: text("label").unwrap_or_default(), required })
+        let options = field.get("options").and_then(Value::as_array).into_iter().flatten();
+        let options = options.filter_map(Value::as_str).map(str::to_owned).collect();
+        let (label, kind) = (text("label").unwrap_or_default(), text("type").unwrap_or_default());
+        Some(Field { id: text("id")?, label, required, kind, options })
     };
     Ok(list.iter().filter_map(field).collect())
 }
@@ -409,19 +639,140 @@ fn listed(value: &Value) -> Value {
     list.map_or_else(|| value.clone(), Value::from)
 }
 
-fn export<'a>(flow: &'a Flow<'a>, mut args: Args, kind: &'static Kind) -> Work<'a> {
+/// A row is written as soon as it is read where the form allows it, so that memory does not grow with the pipe.
+fn export<'a>(flow: &'a Flow<'a>, args: Args, kind: &'static Kind) -> Work<'a> {
     Box::pin(async move {
-        args.insert("all".to_owned(), true.into());
-        if kind.place == "pipe_id" {
-            args.insert("include_fields".to_owned(), true.into());
+        let place = given(&args, kind.place).to_owned();
+        let number = |name: &str| args.get(name).and_then(Value::as_u64);
+        let limit = number("max_items").unwrap_or(u64::MAX);
+        let until = number("max_seconds").map(|seconds| Instant::now() + Duration::from_secs(seconds));
+        let mut pages = Pages::new(flow, kind, &place, true);
+        for name in ["after", "fields", "debug"] {
+            pages.arguments.extend(args.get(name).map(|value| (name.to_owned(), value.clone())));
         }
-        let outcome = flow.call(kind.list, args).await?;
-        Ok(show::dressed(outcome, flow.approved, |outcome| {
-            let answer = outcome.body.into_value();
-            let edges = kind.found.iter().find_map(|path| dig(&answer, path)?.as_array());
-            edges.into_iter().flatten().filter_map(|edge| edge.get("node")).map(exported).collect()
-        }))
+        // What was selected is only known when it is read.
+        let lines = flow.lines.filter(|_| !args.contains_key("fields"));
+        let columns = match lines {
+            Some(Lines::Csv) => columns(flow, kind, &place).await?,
+            _ => Vec::new(),
+        };
+        let mut sink = Sink { flow, lines, columns, rows: Vec::new(), count: 0 };
+        if !args.contains_key("after") && !sink.head()? {
+            return Ok(Shown::default());
+        }
+        let bar = flow.terminal.bar();
+        let mut cursor = args.get("after").and_then(Value::as_str).map(str::to_owned);
+        loop {
+            let over = sink.count >= limit || until.is_some_and(|until| Instant::now() >= until);
+            if over && !pages.over {
+                let next = cursor.map(|cursor| format!("; go on with --after {cursor}")).unwrap_or_default();
+                return Ok(sink.shown().note(format!("note: there are more{next}")));
+            }
+            let page = match pages.next().await {
+                Ok(Some(page)) => page,
+                Ok(None) => break,
+                Err(failure) => {
+                    let hint = cursor.filter(|_| lines.is_some());
+                    let hint =
+                        hint.map(|cursor| format!("{} rows are written; go on with --after {cursor}", sink.count));
+                    return Err(failure.with_hint(hint));
+                }
+            };
+            for node in &page {
+                if !sink.put(exported(node))? {
+                    // Whoever read has gone.
+                    return Ok(Shown::default());
+                }
+            }
+            bar.show(sink.count, None);
+            cursor = pages.arguments.get("after").and_then(Value::as_str).map(str::to_owned);
+        }
+        Ok(sink.shown())
     })
+}
+
+/// Where exported rows go: straight out, or into a list for the forms that need all of them.
+struct Sink<'a> {
+    flow: &'a Flow<'a>,
+    lines: Option<Lines>,
+    columns: Vec<String>,
+    rows: Vec<Value>,
+    count: u64,
+}
+
+impl Sink<'_> {
+    fn head(&self) -> Result<bool, Failure> {
+        match self.lines {
+            Some(Lines::Csv) => self.write(&csv_line(self.columns.iter().map(String::as_str))),
+            _ => Ok(true),
+        }
+    }
+
+    /// Takes a row; false when nobody reads any more.
+    fn put(&mut self, row: Value) -> Result<bool, Failure> {
+        self.count += 1;
+        match self.lines {
+            None => {
+                self.rows.push(row);
+                Ok(true)
+            }
+            Some(Lines::Json) => self.write(&format!("{row}\n")),
+            Some(Lines::Csv) => {
+                let cells: Vec<String> = self.columns.iter().map(|column| shown(row.get(column))).collect();
+                self.write(&csv_line(cells.iter().map(String::as_str)))
+            }
+        }
+    }
+
+    fn write(&self, text: &str) -> Result<bool, Failure> {
+        let failed = |error: std::io::Error| Failure::failed(format!("The result could not be written: {error}"));
+        self.flow.terminal.put(text.as_bytes()).map_err(failed)
+    }
+
+    fn shown(self) -> Shown {
+        match self.lines {
+            None => Shown { body: Body::Value(self.rows.into()), ..Shown::default() },
+            Some(_) => Shown::default(),
+        }
+    }
+}
+
+/// A line of CSV.
+fn csv_line<'v>(cells: impl Iterator<Item = &'v str>) -> String {
+    let mut writer = csv::WriterBuilder::new().terminator(csv::Terminator::CRLF).from_writer(Vec::new());
+    // Writing to memory does not fail.
+    let _ = writer.write_record(cells);
+    let bytes = writer.into_inner().unwrap_or_default();
+    String::from_utf8(bytes).unwrap_or_default()
+}
+
+/// The columns of an export: those of every row, then the labels of all fields.
+async fn columns(flow: &Flow<'_>, kind: &Kind, place: &str) -> Result<Vec<String>, Failure> {
+    let (data, parts): (Value, &[&str]) = match kind.place {
+        "pipe_id" => {
+            (flow.read(&pipes::get_pipe_configuration(place)).await?, &["/pipe/start_form_fields", "/pipe/phases"])
+        }
+        _ => (flow.read(&tables::get_table(place)).await?, &["/table/table_fields"]),
+    };
+    let mut columns = vec!["id".to_owned(), "title".to_owned()];
+    if kind.place == "pipe_id" {
+        columns.push("phase".to_owned());
+    }
+    let mut put = |field: &Value| {
+        let label = field.get("label").and_then(Value::as_str).unwrap_or_default();
+        if !columns.iter().any(|column| column == label) {
+            columns.push(label.to_owned());
+        }
+    };
+    for part in parts {
+        for row in data.pointer(part).and_then(Value::as_array).into_iter().flatten() {
+            match row.get("fields").and_then(Value::as_array) {
+                Some(fields) => fields.iter().for_each(&mut put),
+                None => put(row),
+            }
+        }
+    }
+    Ok(columns)
 }
 
 /// One row: id, title, phase, then the fields by their labels.
@@ -433,8 +784,7 @@ fn exported(node: &Value) -> Value {
     if let Some(phase) = dig(node, "current_phase.name") {
         row.insert("phase".to_owned(), phase.clone());
     }
-    let fields = ["fields", "record_fields"].iter().find_map(|key| node.get(*key)?.as_array());
-    for field in fields.into_iter().flatten() {
+    for field in fields_of(node) {
         let Some(name) = field.get("name").and_then(Value::as_str) else { continue };
         row.entry(name).or_insert_with(|| field.get("value").cloned().unwrap_or_default());
     }
@@ -458,8 +808,20 @@ mod tests {
     #[test]
     fn columns_find_their_fields() {
         let fields = [
-            Field { id: "what".into(), label: "What is it?".into(), required: true },
-            Field { id: "id".into(), label: "Number".into(), required: false },
+            Field {
+                id: "what".into(),
+                label: "What is it?".into(),
+                required: true,
+                kind: String::new(),
+                options: Vec::new(),
+            },
+            Field {
+                id: "id".into(),
+                label: "Number".into(),
+                required: false,
+                kind: String::new(),
+                options: Vec::new(),
+            },
         ];
         for (name, wanted) in [
             ("what", Some(Target::Field("what".into()))),

@@ -1,14 +1,23 @@
 //! Shell completion: the scripts, where they go, and the answers they ask for.
 //!
 //! The scripts set `_PIPEFY_COMPLETE=complete_<shell>` and what was typed, and run the program again. Completion needs
-//! neither settings nor credentials.
+//! neither settings nor credentials; where there are both, ids of pipes and phases are asked for, for a moment and in silence.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use futures_util::future::{BoxFuture, join_all};
 use pipefy::settings::Environment;
+use pipefy::{Query, pipes};
+use pipefy_tools::IdKind;
+use serde_json::Value;
 
-use crate::command::{Kind, Param};
+use crate::command::{Command, Kind, Param};
+use crate::failure::Failure;
+use crate::flow::{Approved, Flow};
 use crate::output::Terminal;
+use crate::run::Start;
 use crate::{commands, parse};
 
 /// Tells the program that a shell asks.
@@ -85,6 +94,12 @@ const POWERSHELL: &str = r#"Register-ArgumentCompleter -Native -CommandName pipe
 }
 "#;
 
+/// How long a person waits for ids.
+const MOMENT: Duration = Duration::from_millis(1_500);
+
+/// Pipes whose phases are looked up when it is not said which one is meant.
+const PIPES: usize = 10;
+
 /// One word that could come next, and what it means.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Offer {
@@ -129,7 +144,14 @@ pub(crate) fn answer(environment: &Environment, terminal: &Terminal) -> Option<u
             (words, typed)
         }
     };
-    let offers = offers(words.get(1..).unwrap_or_default(), &typed);
+    let words = words.get(1..).unwrap_or_default();
+    let mut offers = offers(words, &typed);
+    if offers.is_empty()
+        && let Some(wanted) = wanted(words)
+    {
+        offers = living(environment, wanted);
+        offers.retain(|offer| offer.word.starts_with(&typed));
+    }
     if shell == Shell::Fish && variable("_TYPER_COMPLETE_FISH_ACTION") == "is-args" {
         return Some(u8::from(offers.is_empty()));
     }
@@ -201,6 +223,109 @@ fn offers(words: &[String], typed: &str) -> Vec<Offer> {
     };
     offers.retain(|offer| offer.word.starts_with(typed));
     offers
+}
+
+/// Ids that a word would be one of.
+struct Wanted {
+    /// Options of the program itself.
+    globals: Vec<String>,
+    kind: IdKind,
+    /// The pipe that was named before.
+    pipe: Option<String>,
+}
+
+/// What the word behind `words` is, when it is the id of a pipe or phase.
+fn wanted(words: &[String]) -> Option<Wanted> {
+    let (at, command) = (1..=words.len()).find_map(|end| {
+        let start = words.iter().take(end).position(|word| commands::children("").contains(&word.as_str()))?;
+        let path = words.get(start..end)?.join(" ");
+        Some((start, commands::find(&path)?))
+    })?;
+    let rest = words.get(at + command.path.split(' ').count()..)?;
+    let param = expected(command, rest)?;
+    let touches = commands::tool_of(command)?.op().touches;
+    let kind = touches.iter().find(|id| id.arg == param.name)?.kind;
+    let pipe =
+        command.options().find(|option| touches.iter().any(|id| id.arg == option.name && id.kind == IdKind::Pipe));
+    let pipe = pipe.and_then(|option| {
+        let place = rest.iter().position(|word| option.flags().any(|flag| flag == word))?;
+        rest.get(place + 1).cloned()
+    });
+    let globals = words.get(..at)?.to_vec();
+    matches!(kind, IdKind::Pipe | IdKind::Repo | IdKind::Phase).then_some(Wanted { globals, kind, pipe })
+}
+
+/// The option that waits for a value, else the next positional argument.
+fn expected(command: &Command, rest: &[String]) -> Option<Param> {
+    let options = parse::options(command);
+    let named = |word: &str| options.iter().find(|option| option.flags().any(|flag| flag == word));
+    let (mut positional, mut waiting) = (0, None);
+    for word in rest {
+        match (waiting.take(), named(word)) {
+            (Some(_), _) => {}
+            (None, Some(option)) if option.takes_value() => waiting = Some(*option),
+            (None, Some(_)) => {}
+            (None, None) => positional += usize::from(!word.starts_with('-')),
+        }
+    }
+    waiting.or_else(|| command.arguments().nth(positional).copied())
+}
+
+/// The ids that whoever is signed in can see. Nothing where nobody is, or where it takes longer than a moment.
+fn living(environment: &Environment, wanted: Wanted) -> Vec<Offer> {
+    let line = std::iter::once("pipefy").chain(wanted.globals.iter().map(String::as_str)).chain(["pipe", "list"]);
+    let line: Vec<OsString> = line.map(OsString::from).collect();
+    let Ok(line) = parse::parse(&line) else { return Vec::new() };
+    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return Vec::new() };
+    let start = Start {
+        environment: environment.clone(),
+        terminal: Terminal::mute(),
+        globals: line.globals,
+        command: line.command,
+        yes: false,
+        json: false,
+        lines: None,
+    };
+    let found = runtime.block_on(async {
+        let found = async {
+            let loaded = start.settings().ok()?;
+            start.session(&loaded, Approved::No, async |flow| ids(flow, &wanted).await).await.ok()
+        };
+        tokio::time::timeout(MOMENT, found).await.ok().flatten()
+    });
+    runtime.shutdown_background();
+    found.unwrap_or_default()
+}
+
+async fn ids(flow: &Flow<'_>, wanted: &Wanted) -> Result<Vec<Offer>, Failure> {
+    let offer = |row: &Value, place: &str| {
+        let text = |key: &str| row.get(key).and_then(Value::as_str).unwrap_or_default();
+        let help = if place.is_empty() { text("name").to_owned() } else { format!("{place} / {}", text("name")) };
+        Offer { word: text("id").to_owned(), help }
+    };
+    let rows = |value: &Value, path: &str| value.pointer(path).and_then(Value::as_array).cloned().unwrap_or_default();
+    let seen: Vec<Offer> = match (&wanted.pipe, wanted.kind) {
+        (Some(pipe), IdKind::Phase) => vec![Offer { word: pipe.clone(), help: String::new() }],
+        _ => {
+            let data = flow.read(&pipes::search_pipes(None)).await?;
+            let organizations = rows(&data, "/organizations");
+            organizations.iter().flat_map(|one| rows(one, "/pipes")).map(|row| offer(&row, "")).collect()
+        }
+    };
+    if wanted.kind != IdKind::Phase {
+        return Ok(seen);
+    }
+    let queries: Vec<Query> = seen.iter().take(PIPES).map(|pipe| pipes::get_pipe(&pipe.word)).collect();
+    let mut reads: Vec<BoxFuture<'_, Result<Value, Failure>>> = Vec::new();
+    for query in &queries {
+        reads.push(Box::pin(flow.read(query)));
+    }
+    let read = join_all(reads).await;
+    let phases = seen.iter().zip(read).filter_map(|(pipe, data)| Some((pipe, data.ok()?)));
+    let phases = phases.flat_map(|(pipe, data)| {
+        rows(&data, "/pipe/phases").iter().map(|row| offer(row, &pipe.help)).collect::<Vec<_>>()
+    });
+    Ok(phases.collect())
 }
 
 fn flags(options: &[Param]) -> Vec<Offer> {

@@ -286,3 +286,18 @@ fn help_is_plain_ascii() {
         }
     }
 }
+
+/// The help of every command, as people see it.
+#[test]
+fn every_help_changes_on_purpose_only() {
+    let mut paths: Vec<&str> = crate::commands::all().map(|command| command.path).collect();
+    paths.sort_unstable();
+    let mut whole = String::new();
+    for path in std::iter::once("").chain(paths) {
+        let line = std::iter::once("pipefy").chain(path.split_whitespace()).chain(["--help"]);
+        let line: Vec<std::ffi::OsString> = line.map(Into::into).collect();
+        let Err(crate::parse::Early::Help(text, 0)) = crate::parse::parse(&line) else { panic!("{path} has no help") };
+        whole.push_str(&format!("$ pipefy {path} --help\n{text}\n"));
+    }
+    insta::assert_snapshot!(whole);
+}

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::commands;
 use crate::failure::Failure;
-use crate::output::Terminal;
+use crate::output::{Lines, Terminal};
 use crate::prompt::{Agreed, Unconfirmed};
 use crate::run::Target;
 
@@ -31,6 +31,8 @@ pub(crate) struct Flow<'a> {
     pub(crate) approved: Approved,
     /// Where a question is asked in the middle of the work.
     pub(crate) terminal: Terminal,
+    /// The form of rows, when each may be written as soon as it is known.
+    pub(crate) lines: Option<Lines>,
     /// Whether the output is for programs.
     pub(crate) json: bool,
 }

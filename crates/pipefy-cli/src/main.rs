@@ -19,6 +19,7 @@ mod failure;
 mod flow;
 mod flows;
 mod log;
+mod man;
 mod mcp;
 mod names;
 mod output;

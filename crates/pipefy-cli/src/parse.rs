@@ -177,6 +177,11 @@ pub(crate) const GLOBALS: &[(&str, bool)] = &[
     ("--help", false),
 ];
 
+/// Every command.
+pub(crate) fn tree() -> clap::Command {
+    root().version(pipefy::VERSION)
+}
+
 fn root() -> clap::Command {
     let long = |flag: &'static str| Arg::new(flag).long(flag.trim_start_matches('-'));
     let value = |flag: &'static str, name: &'static str| {

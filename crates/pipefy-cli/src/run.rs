@@ -20,7 +20,7 @@ use crate::commands::catalogue;
 use crate::credential::Lazy;
 use crate::failure::Failure;
 use crate::flow::{Approved, Flow};
-use crate::output::{Body, Shown, Terminal};
+use crate::output::{Body, Lines, Shown, Terminal};
 use crate::parse::{self, Early, Given, Globals, Line};
 use crate::{completion, log, names, prompt, sandbox, show};
 
@@ -56,7 +56,15 @@ pub(crate) fn run(argv: &[OsString]) -> u8 {
     };
     let Line { globals, command, given } = line;
     let Given { args, rendering, yes } = given;
-    let start = Start { environment, terminal, globals, command, yes, json: rendering.is_for_programs() };
+    let start = Start {
+        environment,
+        terminal,
+        globals,
+        command,
+        yes,
+        json: rendering.is_for_programs(),
+        lines: rendering.lines(),
+    };
     let code = match runtime.block_on(act(&start, args)) {
         Ok(shown) => terminal.show(shown, &rendering),
         Err(failure) => {
@@ -86,6 +94,8 @@ pub(crate) struct Start {
     pub(crate) yes: bool,
     /// Whether the output is for programs.
     pub(crate) json: bool,
+    /// The form of rows, when each may be written as soon as it is known.
+    pub(crate) lines: Option<Lines>,
 }
 
 async fn act(start: &Start, mut args: Map<String, Value>) -> Result<Shown, Failure> {
@@ -258,9 +268,10 @@ impl Start {
             toolbox: self.toolbox(&target.settings, &ipaas),
             session: engine.session(target.credential.clone()),
             policy: Policy::of(&loaded.policy),
-            budget: Budget::unlimited().with_cancel(cancel.clone()),
+            budget: Budget::unlimited().with_cancel(cancel.clone()).with_progress(Arc::new(self.terminal.bar())),
             target: &target,
             terminal: self.terminal,
+            lines: self.lines,
             json: self.json,
             approved,
         };

@@ -36,6 +36,9 @@ const FILE_LIMIT: u64 = 10 * 1024 * 1024;
 /// How often an apply compares: for new names, for what is made anew, for the rest, and to see that nothing is left.
 const PASSES: usize = 6;
 
+/// What people are shown in the place of an empty table.
+const SAME: &str = "no differences";
+
 fn given<'v>(args: &'v Args, name: &str) -> &'v str {
     args.get(name).and_then(Value::as_str).map(str::trim).unwrap_or_default()
 }
@@ -63,7 +66,7 @@ pub(crate) fn diff<'a>(flow: &'a Flow<'a>, args: Args) -> Work<'a> {
         let shown = rows(&live.id, changes.iter().map(Change::row).collect());
         Ok(match (changes.is_empty(), is_naming(&changes)) {
             (true, _) => Shown {
-                body: Body::Either(Value::Null, json!({"pipe_id": live.id, "changes": []})),
+                body: Body::Either(SAME.into(), json!({"pipe_id": live.id, "changes": []})),
                 ..Shown::default()
             }
             .note(format!("note: pipe {} is as the file says", live.id)),
@@ -273,7 +276,7 @@ impl Applied {
         if let Body::Either(human, _) = &mut shown.body
             && human.as_array().is_some_and(Vec::is_empty)
         {
-            *human = Value::Null;
+            *human = SAME.into();
         }
         let failed = self.failed;
         shown = shown.note(match left.len() - impossible.len() {

@@ -90,8 +90,9 @@ pub(super) static COMMANDS: &[Command] = &[
             bulk::KEY,
             bulk::EVERY_ROW,
             bulk::MAP,
+            bulk::PARALLEL,
         ]),
     Command::new("card export", "get_cards", "Show all cards of a pipe with their values, a row each; see --format")
         .flow(&[], bulk::export_cards)
-        .takes(&[text("--pipe", "pipe_id", "Pipe id").required()]),
+        .takes(&[text("--pipe", "pipe_id", "Pipe id").required(), bulk::AFTER]),
 ];

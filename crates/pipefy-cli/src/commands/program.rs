@@ -1,7 +1,7 @@
 //! Commands about this program: signing in, the capabilities by name, the sandbox.
 
 use crate::command::{Command, Form, Preset, choice, flag, float, int, object, path, text, word};
-use crate::{auth, config, doctor, mcp, sandbox, skills, tools};
+use crate::{auth, config, doctor, man, mcp, sandbox, skills, tools};
 
 pub(super) static COMMANDS: &[Command] = &[
     Command::local("auth login", "Sign in with the browser; the session is kept in the keychain", auth::login)
@@ -42,6 +42,9 @@ pub(super) static COMMANDS: &[Command] = &[
     Command::local("config show", "Show the settings, their values and where those come from", config::show)
         .takes(&[flag("--all", "all", "Also those that have their default")]),
     Command::local("doctor", "Look what stands between this machine and Pipefy", doctor::examine),
+    Command::local("man", "Write the manual pages, one per command, into a folder", man::write)
+        .form(Form::Text)
+        .takes(&[word("folder", "Folder, created where there is none")]),
     Command::local("mcp install", "Register the MCP server with a client", mcp::install).form(Form::Text).takes(&[
         choice("--client", "client", mcp::CLIENTS, "Whose settings are changed").required(),
         text("--name", "name", "Name of the entry").or(Preset::Text("pipefy")),

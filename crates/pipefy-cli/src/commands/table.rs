@@ -95,6 +95,7 @@ pub(super) static RECORDS: &[Command] = &[
         bulk::KEY,
         bulk::EVERY_ROW,
         bulk::MAP,
+        bulk::PARALLEL,
     ]),
     Command::new(
         "record export",
@@ -102,7 +103,7 @@ pub(super) static RECORDS: &[Command] = &[
         "Show all records of a table with their values, a row each; see --format",
     )
     .flow(&[], bulk::export_records)
-    .takes(&[text("--table", "table_id", "Table id").required()]),
+    .takes(&[text("--table", "table_id", "Table id").required(), bulk::AFTER]),
 ];
 
 fn by_ids(args: &mut Map<String, Value>) -> Result<&'static str, Failure> {

@@ -12,6 +12,8 @@ use super::yaml;
 pub(crate) enum Format {
     /// What `--json` gives.
     Json,
+    /// The things, one a line.
+    Ndjson,
     Yaml,
     /// RFC 4180 with a header; objects inside become columns.
     Csv,
@@ -23,12 +25,13 @@ pub(crate) enum Format {
 
 impl Format {
     /// The words on the command line.
-    pub(crate) const NAMES: &[&str] = &["json", "yaml", "csv", "table", "ids"];
+    pub(crate) const NAMES: &[&str] = &["json", "ndjson", "yaml", "csv", "table", "ids"];
 
     /// The form of this name.
     pub(crate) fn named(name: &str) -> Option<Self> {
         Some(match name {
             "json" => Self::Json,
+            "ndjson" => Self::Ndjson,
             "yaml" => Self::Yaml,
             "csv" => Self::Csv,
             "table" => Self::Table,
@@ -39,7 +42,7 @@ impl Format {
 
     /// Whether it shows the things of a result without what is around them.
     pub(crate) fn is_about_things(self) -> bool {
-        matches!(self, Self::Csv | Self::Table | Self::Ids)
+        matches!(self, Self::Ndjson | Self::Csv | Self::Table | Self::Ids)
     }
 
     /// The value in this form; `draw` knows the terminal.
@@ -49,6 +52,7 @@ impl Format {
     pub(crate) fn write(self, value: &Value, draw: &dyn Fn(&Grid) -> String) -> Result<String, String> {
         Ok(match self {
             Self::Json => json_text(value, Style::MACHINE),
+            Self::Ndjson => things(value).into_iter().map(|thing| format!("{thing}\n")).collect(),
             Self::Yaml => yaml::write(value),
             Self::Csv => csv(&rows(value)),
             Self::Table => match Grid::of(&rows(value)) {
@@ -120,6 +124,11 @@ mod tests {
             "id,title,phase.name,labels,due\r\n1,\"a, \"\"b\"\"\",New,[],\r\n2,,,,2026\r\n"
         );
         assert_eq!(Format::Ids.write(&value, &draw).unwrap(), "1\n2\n");
+        let lines = Format::Ndjson.write(&value, &draw).unwrap();
+        assert!(
+            lines.lines().count() == 2 && lines.ends_with("{\"id\":\"2\",\"title\":null,\"due\":\"2026\"}\n"),
+            "{lines}"
+        );
         let table = Format::Table.write(&value, &draw).unwrap();
         assert!(table.contains("phase.name") && table.lines().all(|line| line.chars().count() <= 60), "{table}");
         assert!(Format::Yaml.write(&value, &draw).unwrap().starts_with("cards:\n  edges:\n    - node:\n"));

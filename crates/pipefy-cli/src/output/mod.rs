@@ -1,5 +1,6 @@
 //! What goes to stdout: one JSON document, or text for people. Notes and errors go to stderr.
 
+mod bar;
 mod format;
 mod jq;
 mod json;
@@ -12,6 +13,7 @@ use std::io::{ErrorKind, IsTerminal, Write};
 use pipefy::settings::Environment;
 use serde_json::Value;
 
+pub(crate) use bar::Bar;
 pub(crate) use format::Format;
 pub(crate) use jq::Filter;
 pub(crate) use json::{Style, write as json_text};
@@ -59,7 +61,23 @@ pub(crate) struct Rendering {
     pub(crate) filter: Option<Filter>,
 }
 
+/// A form in which rows can be written one after the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lines {
+    Json,
+    Csv,
+}
+
 impl Rendering {
+    /// The form of rows, when they need not be known together.
+    pub(crate) fn lines(&self) -> Option<Lines> {
+        match (self.format, &self.filter) {
+            (Some(Format::Ndjson), None) => Some(Lines::Json),
+            (Some(Format::Csv), None) => Some(Lines::Csv),
+            _ => None,
+        }
+    }
+
     /// Whether a program reads it.
     pub(crate) fn is_for_programs(&self) -> bool {
         self.json || self.filter.is_some() || self.format.is_some_and(|format| format != Format::Table)
@@ -96,8 +114,11 @@ impl Shown {
 pub(crate) struct Terminal {
     out_is_terminal: bool,
     out_colours: bool,
+    err_is_terminal: bool,
     err_colours: bool,
     columns: Option<u16>,
+    /// Says nothing on stderr.
+    mute: bool,
 }
 
 impl Terminal {
@@ -110,8 +131,22 @@ impl Terminal {
         Self {
             out_is_terminal,
             out_colours: colours(out_is_terminal),
+            err_is_terminal: std::io::stderr().is_terminal(),
             err_colours: colours(std::io::stderr().is_terminal()),
             columns: environment.variable("COLUMNS").and_then(|text| text.trim().parse().ok()),
+            mute: false,
+        }
+    }
+
+    /// One that says nothing on stderr.
+    pub(crate) fn mute() -> Self {
+        Self {
+            out_is_terminal: false,
+            out_colours: false,
+            err_is_terminal: false,
+            err_colours: false,
+            columns: None,
+            mute: true,
         }
     }
 
@@ -211,8 +246,29 @@ impl Terminal {
         }
     }
 
+    /// Writes a part of the result to stdout; false when nobody reads any more.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub(crate) fn put(&self, bytes: &[u8]) -> std::io::Result<bool> {
+        let mut out = std::io::stdout().lock();
+        match out.write_all(bytes).and_then(|()| out.flush()) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// How far the work has come, on stderr where that is a terminal.
+    pub(crate) fn bar(&self) -> Bar {
+        Bar::new(self.err_is_terminal)
+    }
+
     /// Writes a line to stderr, as far as anybody reads it.
     pub(crate) fn err(&self, line: &str) {
+        if self.mute {
+            return;
+        }
         let mut err = std::io::stderr().lock();
         let _ = writeln!(err, "{line}");
     }

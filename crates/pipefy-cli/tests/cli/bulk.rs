@@ -58,22 +58,130 @@ fn an_import_makes_each_row_once() {
 fn one_bad_row_does_not_stop_the_others() {
     let rig = Rig::new();
     let pipe = rig.pipe("Customer Support");
+    faults(&rig, json!([{"root_field": "createCard", "nth": 2, "graphql_error": "Not today"}]));
+    let rows = ["One", "Two", "Three"].map(|key| json!({"subject": key, "description": "a", "channel": "Chat"}));
+    let lines = rows.map(|row| row.to_string()).join("\n");
+    let line = ["card", "import", "-", "--pipe", &pipe, "--key", "subject", "--parallel", "1", "--json"];
+    let run = rig.run_with(&line, &lines);
+    assert_eq!(
+        (run.code, results(&run)),
+        (Some(1), vec!["created".into(), "failed".into(), "created".into()]),
+        "{run}"
+    );
+    assert!(run.stdout.contains("Not today"), "{run}");
+}
+
+#[test]
+fn bad_cells_are_named_before_anything_is_made() {
+    let rig = Rig::new();
+    let pipe = rig.pipe("Customer Support");
+    let before = cards(&rig, &pipe);
     let rows = [
         json!({"subject": "One", "description": "a", "channel": "Chat"}),
         json!({"subject": "", "description": "b", "channel": "Chat"}),
-        json!({"subject": "Three", "description": "c", "channel": "Pigeon"}),
-        json!({"subject": "Four", "description": "d", "channel": "Portal"}),
+        json!({"subject": "Three", "description": "", "channel": "Pigeon"}),
     ];
     let lines = rows.map(|row| row.to_string()).join("\n");
     let run = rig.run_with(&["card", "import", "-", "--pipe", &pipe, "--key", "subject", "--json"], &lines);
-    assert_eq!(run.code, Some(1), "{run}");
-    let results = results(&run);
-    assert_eq!(
-        (results[0].as_str(), results[1].as_str(), results[3].as_str()),
-        ("created", "failed", "created"),
-        "{run}"
+    assert!(run.code == Some(2) && run.stdout.is_empty(), "{run}");
+    for wanted in [
+        "row 2, subject: the key is blank",
+        "row 3, description: the form requires",
+        "row 3, channel: \"Pigeon\" is none of",
+    ] {
+        assert!(run.stderr.contains(wanted), "{wanted}\n{run}");
+    }
+    assert_eq!(cards(&rig, &pipe), before);
+}
+
+fn faults(rig: &Rig, rules: Value) {
+    let url = format!("{}/_sandbox/faults", rig.url());
+    let plan = json!({ "rules": rules });
+    let answer = rig.block_on(async { reqwest::Client::new().post(url).json(&plan).send().await.unwrap() });
+    assert!(answer.status().is_success());
+}
+
+fn cards(rig: &Rig, pipe: &str) -> u64 {
+    let query = json!({ "query": format!("{{ pipe(id: {pipe}) {{ cards_count }} }}") });
+    let url = format!("{}/graphql", rig.url());
+    let answer: Value = rig.block_on(async {
+        let request = reqwest::Client::new().post(url).bearer_auth(pipefy_sandbox::DEFAULT_TOKEN).json(&query);
+        request.send().await.unwrap().json().await.unwrap()
+    });
+    answer["data"]["pipe"]["cards_count"].as_u64().unwrap_or_else(|| panic!("{answer}"))
+}
+
+/// Rows of the long import. The environment may ask for fewer, on a machine that has other things to do.
+fn many() -> u64 {
+    std::env::var("PIPEFY_TEST_ROWS").ok().and_then(|rows| rows.parse().ok()).unwrap_or(5_000)
+}
+
+#[test]
+fn five_thousand_rows_arrive_once_whatever_happens_on_the_way() {
+    let rig = Rig::new();
+    let pipe = rig.pipe("Contract Review");
+    let before = cards(&rig, &pipe);
+    let rows = many();
+    let file: String = (0..rows).map(|row| format!("Contract {row:05},Somebody\n")).collect();
+    std::fs::write(rig.home.path().join("rows.csv"), format!("Contract,Counterparty\n{file}")).unwrap();
+    faults(
+        &rig,
+        json!([
+            {"root_field": "createCard", "probability": 0.01, "status": 429, "retry_after": "0"},
+            {"root_field": "createCard", "probability": 0.005, "drop": true, "after": true},
+            {"root_field": "createCard", "probability": 0.005, "drop": true},
+            {"root_field": "createCard", "probability": 0.005, "status": 503},
+        ]),
     );
-    assert!(run.stdout.contains("the key is blank"), "{run}");
+    let line =
+        ["card", "import", "rows.csv", "--pipe", &pipe, "--key", "Contract", "--parallel", "8", "--format", "csv"];
+    let mut child = rig.command(&line).spawn().unwrap();
+    while cards(&rig, &pipe) < before + rows / 2 {
+        assert!(child.try_wait().unwrap().is_none(), "it ended too early");
+        std::thread::sleep(std::time::Duration::from_millis(200));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(cards(&rig, &pipe) < before + rows, "it was killed too late");
+    let run = rig.run(&line);
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    assert!(run.stderr.contains(", 0 failed"), "{}", run.stderr);
+    assert_eq!(run.stdout.lines().count() as u64, rows + 1);
+
+    // Read back, a row a line, as it comes.
+    faults(&rig, json!([]));
+    assert_eq!(cards(&rig, &pipe), before + rows);
+    let run = rig.run(&["card", "export", "--pipe", &pipe, "--format", "ndjson"]);
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    let mut keys: Vec<String> = run
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap()["Contract"].as_str().unwrap_or_default().to_owned())
+        .filter(|key| key.len() == 14 && key.starts_with("Contract "))
+        .collect();
+    keys.sort();
+    keys.dedup();
+    assert_eq!(keys.len() as u64, rows);
+}
+
+#[test]
+fn an_export_goes_on_where_it_broke_off() {
+    let rig = Rig::new();
+    let pipe = rig.pipe("Customer Support");
+    let whole = rig.run(&["card", "export", "--pipe", &pipe, "--format", "csv"]);
+    assert_eq!(whole.code, Some(0), "{whole}");
+    faults(&rig, json!([{"root_field": "cards", "nth": 2, "graphql_error": "Not now"}]));
+    let first = rig.run(&["card", "export", "--pipe", &pipe, "--format", "csv"]);
+    assert_eq!(first.code, Some(1), "{first}");
+    assert!(first.stderr.contains("hint: 50 rows are written; go on with --after "), "{first}");
+    let cursor = first.stderr.trim().rsplit_once(' ').unwrap().1.to_owned();
+    let rest = rig.run(&["card", "export", "--pipe", &pipe, "--format", "csv", "--after", &cursor]);
+    assert_eq!(rest.code, Some(0), "{rest}");
+    // Addresses of files are signed anew each time.
+    let ids = |text: &str| text.lines().map(|line| line.split(',').next().unwrap().to_owned()).collect::<Vec<_>>();
+    assert_eq!(ids(&(first.stdout + &rest.stdout)), ids(&whole.stdout));
+    let some = rig.run(&["card", "export", "--pipe", &pipe, "--format", "ndjson", "--max-items", "50"]);
+    assert!(some.stdout.lines().count() == 50 && some.stderr.contains("there are more; go on with --after"), "{some}");
 }
 
 #[test]

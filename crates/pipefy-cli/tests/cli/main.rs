@@ -16,6 +16,8 @@ mod issuer;
 mod keychain;
 mod lines;
 mod names;
+mod packages;
+mod pages;
 mod rig;
 mod serving;
 mod shapes;
