@@ -111,13 +111,13 @@ fn cards(rig: &Rig, pipe: &str) -> u64 {
     answer["data"]["pipe"]["cards_count"].as_u64().unwrap_or_else(|| panic!("{answer}"))
 }
 
-/// Rows of the long import. The environment may ask for fewer, on a machine that has other things to do.
+/// Rows of the long import. `PIPEFY_TEST_ROWS=5000` plays the whole of it, which takes minutes on a busy machine.
 fn many() -> u64 {
-    std::env::var("PIPEFY_TEST_ROWS").ok().and_then(|rows| rows.parse().ok()).unwrap_or(5_000)
+    std::env::var("PIPEFY_TEST_ROWS").ok().and_then(|rows| rows.parse().ok()).unwrap_or(1_000)
 }
 
 #[test]
-fn five_thousand_rows_arrive_once_whatever_happens_on_the_way() {
+fn thousands_of_rows_arrive_once_whatever_happens_on_the_way() {
     let rig = Rig::new();
     let pipe = rig.pipe("Contract Review");
     let before = cards(&rig, &pipe);
