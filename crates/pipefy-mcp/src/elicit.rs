@@ -255,7 +255,8 @@ mod tests {
 
     #[tokio::test]
     async fn another_form_than_the_answered_one_is_asked_anew() {
-        let (one, two) = (json!({"type": "object", "properties": {}}), json!({"type": "object", "title": "x"}));
+        let (one, two) =
+            (json!({"type": "object", "properties": {}}), json!({"type": "object", "title": "x", "properties": {}}));
         let answer = json!({"action": "accept", "content": {"a": 1}});
         let round = RoundAsk { answered: Some((digest_of(&one), answer)), question: Mutex::default() };
         assert!(matches!(round.form("?", one).await, Ok(Answer::Accept(content)) if content["a"] == 1));

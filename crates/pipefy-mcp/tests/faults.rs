@@ -314,7 +314,7 @@ fn a_client_that_does_not_read_makes_itself_wait() {
     let mut server = Local::start(&[]);
     server.is_well();
     let before = server.process.memory("VmRSS");
-    const COUNT: usize = 500;
+    const COUNT: usize = 3_000;
     let mut input = server.input;
     let written = Arc::new(AtomicUsize::new(0));
     let seen = written.clone();
@@ -329,7 +329,7 @@ fn a_client_that_does_not_read_makes_itself_wait() {
     std::thread::sleep(Duration::from_millis(1_500));
     let waiting = server.process.memory("VmRSS");
     assert!(
-        waiting < before + 96 * MIB,
+        waiting < before + 192 * MIB,
         "{before} before, {waiting} while nobody reads, {} asked",
         written.load(Ordering::Relaxed)
     );

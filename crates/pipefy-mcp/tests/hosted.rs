@@ -370,10 +370,12 @@ async fn a_form_is_answered_in_a_second_round() {
     assert_eq!(result["resultType"], "input_required", "{asked}");
     let form = &result["inputRequests"]["form"];
     assert_eq!((&form["method"], &form["params"]["mode"]), (&json!("elicitation/create"), &json!("form")), "{asked}");
-    let content: serde_json::Map<String, Value> = form["params"]["requestedSchema"]["properties"]
+    let schema = &form["params"]["requestedSchema"];
+    let content: serde_json::Map<String, Value> = schema["properties"]
         .as_object()
         .unwrap()
         .iter()
+        .filter(|(name, _)| schema["required"].as_array().is_some_and(|list| list.contains(&json!(name))))
         .map(|(name, field)| {
             let value = match (field["type"].as_str().unwrap(), field["format"].as_str()) {
                 ("number" | "integer", _) => json!(7),
@@ -381,6 +383,7 @@ async fn a_form_is_answered_in_a_second_round() {
                 (_, Some("date")) => json!("2026-03-05"),
                 (_, Some("date-time")) => json!("2026-03-05T10:00:00Z"),
                 (_, Some("email")) => json!("ana@example.com"),
+                _ if name.contains("cost") => json!("12.50"),
                 _ => field["enum"].get(0).cloned().unwrap_or_else(|| json!("text")),
             };
             (name.clone(), value)

@@ -102,12 +102,12 @@ impl FormFields {
         let (selects, fields) = (op.selects?, options.fields.as_ref()?);
         let error = selections.narrow(selects.document, selects.item, fields).err()?;
         let SelectionError::Unknown { available, .. } = error else { return None };
-        let has = |name: String| available.contains(&name);
+        let has = |names: &[String]| selections.narrow(selects.document, selects.item, names).is_ok();
         let list = available
             .iter()
-            .find(|name| !name.contains('.') && has(format!("{name}.name")) && has(format!("{name}.value")))?;
+            .find(|name| !name.contains('.') && has(&[format!("{name}.name"), format!("{name}.value")]))?;
         let (mut known, wanted): (Vec<String>, Vec<String>) =
-            fields.iter().cloned().partition(|field| available.contains(field));
+            fields.iter().cloned().partition(|field| has(std::slice::from_ref(field)));
         known.push(list.clone());
         options.fields = Some(known);
         Some(Self { list: list.clone(), wanted })

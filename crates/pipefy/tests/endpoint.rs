@@ -662,7 +662,7 @@ mod schema_cache {
     #[tokio::test]
     async fn variables_are_typed_from_the_schema() {
         let answer = |seen: &mock::Seen| match is_introspection(seen) {
-            true => json(200, schema().to_string().into_bytes()),
+            true => json(200, schema()),
             false => json(200, r#"{"data":{"user":{"id":"1"}}}"#),
         };
         let mock = Mock::start(move |_, seen| answer(seen)).await;

@@ -299,7 +299,9 @@ async fn rules(flow: &Flow<'_>, live: &mut Live, mut names: Dictionary) -> Resul
     let rules: Vec<Value> = stream::iter(reads).buffered(AT_ONCE).try_collect().await?;
     let rules = rules.into_iter().map(|data| data.get("automation").cloned().unwrap_or_default());
     let own = rules.filter(|rule| rule.pointer("/event_repo/id").map(text).as_deref() == Some(&live.id));
-    let (agents, rules): (Vec<Value>, Vec<Value>) = own.partition(|rule| told(rule, "action_id") == "ai_behavior");
+    let (agents, mut rules): (Vec<Value>, Vec<Value>) = own.partition(|rule| told(rule, "action_id") == "ai_behavior");
+    // They run by their events, not in an order: names keep the file steady.
+    rules.sort_by_key(|rule| told(rule, "name"));
     live.not_covered.extend(agents.iter().map(|rule| format!("behavior of an AI agent: {}", told(rule, "name"))));
     names.automations = rules.iter().map(|rule| (told(rule, "id"), told(rule, "name"))).collect();
     names.templates = template_names(flow, live, &rules).await?;

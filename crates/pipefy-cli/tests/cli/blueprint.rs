@@ -47,6 +47,11 @@ fn renamed(text: &str, from: &str, to: &str) -> String {
     text.replacen(&format!("  name: {from}\n"), &format!("  name: {to}\n"), 1)
 }
 
+/// Without the lines that name secrets: a copy has none, since they cannot be read.
+fn without_secrets(text: &str) -> String {
+    text.split_inclusive('\n').filter(|line| !line.starts_with("  - the secret of the automation")).collect()
+}
+
 #[test]
 fn every_seeded_pipe_is_the_same_after_pull_apply_pull() {
     let rig = Rig::new();
@@ -64,7 +69,7 @@ fn every_seeded_pipe_is_the_same_after_pull_apply_pull() {
         assert_eq!(run.code, Some(0), "{name}\n{run}");
         let copy = body(&run)["pipe_id"].as_str().unwrap().to_owned();
         let again = pull(&rig, &copy);
-        assert_eq!(renamed(&again, "Copy", name), text, "{name}");
+        assert_eq!(renamed(&without_secrets(&again), "Copy", name), without_secrets(&text), "{name}");
 
         // What is equal is told so, and applying it sends nothing.
         let before = mutations(&rig).len();

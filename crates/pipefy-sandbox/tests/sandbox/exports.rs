@@ -104,7 +104,7 @@ async fn jobs_are_exported_as_a_workbook_and_usage_counts_them() {
     assert!(nodes[0]["usage"].as_f64() >= nodes[1]["usage"].as_f64());
     let mut only = variables.clone();
     only["filters"] = json!({ "status": ["inactive"] });
-    assert_eq!(rig.ok(usage, only).await["automationsUsageDetails"]["automations"]["totalCount"], 1);
+    assert_eq!(rig.ok(usage, only).await["automationsUsageDetails"]["automations"]["totalCount"], 9);
     let mut never = variables;
     never["range"] = json!({ "from": "2020-01-01", "to": "2020-01-02" });
     assert_eq!(rig.ok(usage, never).await["automationsUsageDetails"]["usage"], 0.0);

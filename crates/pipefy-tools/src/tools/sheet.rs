@@ -62,6 +62,10 @@ fn whole_rows(text: &str, limit: usize) -> Table {
     table
 }
 
+/// The size of a sheet (ECMA-376).
+const ROWS_AT_MOST: u32 = 1 << 20;
+const COLUMNS_AT_MOST: u32 = 1 << 14;
+
 const CUT: &str = "# [truncated: raise max_output_chars for more]\r\n";
 
 /// Reads the first worksheet; at most `limit` characters of text, and then a last line that says it was cut.
@@ -69,6 +73,11 @@ const CUT: &str = "# [truncated: raise max_output_chars for more]\r\n";
 /// # Errors
 /// The file is no workbook, or too large unpacked; in words.
 fn to_csv(file: Bytes, limit: usize) -> Result<Table, String> {
+    // The reader's arithmetic overflows on places that no sheet has, which panics in builds that check.
+    std::panic::catch_unwind(|| rows(file, limit)).unwrap_or_else(|_| Err("its first sheet is damaged".to_owned()))
+}
+
+fn rows(file: Bytes, limit: usize) -> Result<Table, String> {
     bounded(&file)?;
     let mut book: Xlsx<_> =
         Xlsx::new(Cursor::new(file)).map_err(|error| format!("it is no xlsx workbook ({error})"))?;
@@ -82,6 +91,9 @@ fn to_csv(file: Bytes, limit: usize) -> Result<Table, String> {
         book.worksheet_cells_reader(&name).map_err(|error| format!("its first sheet is damaged ({error})"))?;
     while let Some(cell) = cells.next_cell().map_err(|error| format!("its first sheet is damaged ({error})"))? {
         let (row, column) = cell.get_position();
+        if row >= ROWS_AT_MOST || column >= COLUMNS_AT_MOST {
+            return Err("its first sheet is damaged (a cell beyond its last)".to_owned());
+        }
         width = width.max(column + 1);
         height = height.max(row + 1);
         // What lies behind the limit is not shown, so it need not be kept; its place still counts.

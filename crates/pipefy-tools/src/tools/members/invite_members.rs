@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::membership::{is_member, row, row_errors};
-use crate::tools::shared::send;
+use crate::tools::shared::{list_at, send};
 use crate::{
     Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Verification,
     Write,
@@ -51,7 +51,7 @@ impl Write for InviteMembers {
         let explain = Explain::doing("invite members").about("pipe", &plan.keep.pipe_id);
         let data = send(plan, act).await.map_err(|e| explain.map(act, e))?;
         let refused = row_errors(&data.value());
-        if refused.len() >= plan.keep.emails.len() {
+        if refused.len() >= plan.keep.emails.len() && list_at(&data.value(), "inviteMembers.users").is_empty() {
             let message = format!("Nobody was invited: {}.", refused.join("; "));
             return Err(ToolError::invalid(message).code("INVALID_ARGUMENTS"));
         }

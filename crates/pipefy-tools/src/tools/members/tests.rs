@@ -55,12 +55,18 @@ async fn every_row_is_checked_before_anybody_is_invited() {
 #[tokio::test]
 async fn rows_that_pipefy_refused_are_named() {
     let payload = json!({"users": [], "errors": [{"index": 0, "message": "bad"}]});
-    let mock = Mock::new().on("inviteMembers", payload.clone());
+    let mock = Mock::new().on("inviteMembers", payload);
     let reply = mock
         .reply("invite_members", json!({"pipe_id": 1, "members": [{"email": "a@example.com", "role_name": "x"}]}))
         .await;
+    assert_eq!(reply["success"], false, "nobody was invited: {reply}");
+    assert!(reply["error"]["message"].as_str().unwrap().contains("row 0: bad"));
+    let payload = json!({"users": [{"id": "7"}], "errors": [{"index": 1, "message": "bad"}]});
+    let members = json!([{"email": "a@example.com", "role_name": "x"}, {"email": "b@example.com", "role_name": "x"}]);
+    let mock = Mock::new().on("inviteMembers", payload.clone());
+    let reply = mock.reply("invite_members", json!({"pipe_id": 1, "members": members})).await;
     assert_eq!((&reply["success"], &reply["result"]["inviteMembers"]), (&json!(true), &payload));
-    assert!(reply["message"].as_str().unwrap().contains("row 0: bad"));
+    assert!(reply["message"].as_str().unwrap().contains("row 1: bad"));
 }
 
 #[tokio::test]

@@ -94,7 +94,7 @@ async fn a_pipe_deletion_is_explained_by_its_code() {
 async fn a_clone_that_is_not_ready_says_so_and_a_wait_pairs_old_with_new_ids() {
     let clone = json!({"pipes": [{"id": "2", "name": "C", "phases": []}]});
     let reply = Mock::new().on("clonePipes", clone.clone()).reply("clone_pipe", json!({"pipe_template_id": 1})).await;
-    assert!(reply["message"].as_str().unwrap().contains("not ready"));
+    assert!(reply["message"].as_str().unwrap().contains("still being copied"));
     let copy = json!({"id": "2", "phases": [{"id": "21", "name": "A", "fields": [{"id": "f", "internal_id": "9"}]}]});
     let mock = Mock::new()
         .on("clonePipes", clone)
