@@ -3,7 +3,14 @@
 //! Needs Chromium (Debian's package `chromium`); without it the test says that it is skipped. It is driven over the pipes of
 //! `--remote-debugging-pipe`: JSON messages that end with a zero byte. `BOARD_SHOTS=folder` keeps screenshots.
 #![cfg(unix)]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, clippy::print_stderr)]
+#![allow(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stderr
+)]
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Write as _};

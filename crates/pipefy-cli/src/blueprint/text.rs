@@ -104,7 +104,7 @@ pub(super) fn read(text: &str) -> Result<Vec<Thing>, String> {
     let mut take = |key: &str| file.shift_remove(key).unwrap_or_default();
     match take("form") {
         Value::Null => return Err("it has no `form: 1`; `pipefy pipe pull` makes a file".to_owned()),
-        form if form == Value::from(FORM) => {}
+        form if form == FORM => {}
         form => return Err(format!("it has form {form}; this version reads form {FORM}")),
     }
     let mut things = Vec::new();

@@ -112,6 +112,7 @@ fn cards(rig: &Rig, pipe: &str) -> u64 {
 }
 
 /// Rows of the long import. `PIPEFY_TEST_ROWS=5000` plays the whole of it, which takes minutes on a busy machine.
+#[allow(clippy::disallowed_methods)] // The length of the long test, for whoever runs it by hand.
 fn many() -> u64 {
     std::env::var("PIPEFY_TEST_ROWS").ok().and_then(|rows| rows.parse().ok()).unwrap_or(1_000)
 }

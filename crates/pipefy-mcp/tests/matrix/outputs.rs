@@ -203,7 +203,7 @@ fn merge(a: &Value, b: &Value) -> Value {
     let open = |schema: &Value| object(schema) && schema.get("additionalProperties").is_none();
     // An empty object says nothing; one whose keys are data stays open.
     let properties: Vec<&Map<String, Value>> = [a, b].iter().filter_map(|s| s.get("properties")?.as_object()).collect();
-    if !properties.is_empty() && !(open(a) || open(b)) {
+    if !(properties.is_empty() || open(a) || open(b)) {
         let mut joined = Map::new();
         for (key, schema) in properties.into_iter().flatten() {
             let schema = joined.get(key).map_or_else(|| schema.clone(), |known| merge(known, schema));

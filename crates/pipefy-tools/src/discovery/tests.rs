@@ -36,7 +36,7 @@ fn judge(tasks: &[Task]) -> (usize, usize, Vec<String>) {
         }
     }
     let within = tasks.len() - missed.len();
-    println!("{within} of {} within five, {first} first; missed: {missed:#?}", tasks.len());
+    eprintln!("{within} of {} within five, {first} first; missed: {missed:#?}", tasks.len());
     (within, first, missed)
 }
 

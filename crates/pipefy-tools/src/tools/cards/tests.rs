@@ -437,7 +437,7 @@ async fn three_fields_of_sixty_are_less_than_a_tenth() {
     let few = few.to_string().len();
     let asked = mock.sent().pop().unwrap();
     assert_eq!(asked.variables["includeFields"], true);
-    println!("{few} of {all} bytes");
+    eprintln!("{few} of {all} bytes");
     assert!(few * 10 < all, "{few} of {all} bytes");
     let typo = mock.reply("get_cards", json!({"pipe_id": 1, "fields": ["Feild 7"]})).await;
     let message = typo["error"]["message"].as_str().unwrap();
