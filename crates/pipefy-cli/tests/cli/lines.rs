@@ -93,7 +93,7 @@ fn help_of_a_command_shows_its_options() {
           --help           Show this help
       -j, --json           Print JSON, for programs
           --format <WORD>  Print in this form; csv, table and ids show only the things [possible values:
-                           json, yaml, csv, table, ids]
+                           json, ndjson, yaml, csv, table, ids]
           --jq <TEXT>      Print what this jq filter gives, text unquoted
       -y, --yes            Do it without asking
           --dry-run        Show what would be sent and send nothing
