@@ -83,12 +83,19 @@ impl Held {
         Ok(Self(all))
     }
 
-    /// One request in flight on each connection, in its sessions one after the other.
+    /// Calls of this kind, one in flight on each connection, in its sessions one after the other.
     pub(crate) async fn round(&mut self, work: Work, duration: Duration) -> Result<Round, Failure> {
-        let message = match work {
-            Work::Card => tool_call(1),
-            Work::List => json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}),
-        };
+        match work {
+            Work::Card => self.play(&tool_call(1), is_card, duration).await,
+            Work::List => {
+                let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}});
+                self.play(&list, |body| body.len() > 50_000, duration).await
+            }
+        }
+    }
+
+    /// The same message over and over, one in flight on each connection.
+    async fn play(&mut self, message: &Value, right: fn(&[u8]) -> bool, duration: Duration) -> Result<Round, Failure> {
         let message = Bytes::from(message.to_string());
         let start = Instant::now();
         let deadline = start + duration;
@@ -106,11 +113,7 @@ impl Held {
                         let sent = Instant::now();
                         let (status, body) = connection.post(message.clone()).await?;
                         latencies.push(sent.elapsed());
-                        let right = match work {
-                            Work::Card => is_card(&body),
-                            Work::List => body.len() > 50_000,
-                        };
-                        wrong += usize::from(status != 200 || !right);
+                        wrong += usize::from(status != 200 || !right(&body));
                     }
                     Ok::<_, Failure>((latencies, wrong, (connection, sessions)))
                 })
@@ -148,7 +151,7 @@ pub(crate) async fn round(
     in_flight: usize,
     duration: Duration,
 ) -> Result<Round, Failure> {
-    let mut connections = Vec::new();
+    let mut connections = Held(Vec::new());
     for number in 0..in_flight {
         let mut connection = Connection::open(address).await?;
         if let Some(bearer) = bearers.get(number % bearers.len().max(1)) {
@@ -157,50 +160,21 @@ pub(crate) async fn round(
         if mode == Mode::Stateful {
             connection.start_session().await?;
         }
-        connections.push(connection);
+        let sessions = vec![connection.session.clone()];
+        connections.0.push((connection, sessions));
     }
-    let call = Bytes::from(match mode {
+    let call = match mode {
         Mode::Plain => json!({
             "query": "query GetCard($id: ID!) { card(id: $id) { id title uuid current_phase { id name } pipe { id name } } }",
             "variables": {"id": "5"},
-        })
-        .to_string(),
-        _ => tool_call(1).to_string(),
-    });
-    let start = Instant::now();
-    let deadline = start + duration;
-    let workers: Vec<_> = connections
-        .into_iter()
-        .map(|mut connection| {
-            let call = call.clone();
-            tokio::spawn(async move {
-                let mut latencies = Vec::new();
-                let mut wrong = 0;
-                while Instant::now() < deadline {
-                    let sent = Instant::now();
-                    let (status, body) = connection.post(call.clone()).await?;
-                    latencies.push(sent.elapsed());
-                    wrong += usize::from(status != 200 || !is_card(&body));
-                }
-                Ok::<_, Failure>((latencies, wrong, connection))
-            })
-        })
-        .collect();
-    let mut latencies = Vec::new();
-    let mut wrong = 0;
-    let mut open = Vec::new();
-    for worker in workers {
-        let (some, bad, connection) = worker.await??;
-        latencies.extend(some);
-        wrong += bad;
-        open.push(connection);
-    }
-    let elapsed = start.elapsed();
-    for connection in &mut open {
+        }),
+        _ => tool_call(1),
+    };
+    let round = connections.play(&call, is_card, duration).await?;
+    for (connection, _) in &mut connections.0 {
         connection.end_session().await?;
     }
-    latencies.sort_unstable();
-    Ok(Round { elapsed, latencies, wrong })
+    Ok(round)
 }
 
 /// A `tools/call` for the card.

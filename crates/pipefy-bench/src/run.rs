@@ -11,7 +11,9 @@ use crate::report::{self, Spread};
 use crate::stdio::{Piped, version_time};
 use crate::{Failure, Options};
 
-const STATELESS: [(&str, &str); 2] = [("PIPEFY_MCP_STATELESS", "true"), ("PIPEFY_MCP_JSON_RESPONSE", "true")];
+/// Settings of a server without sessions.
+pub(crate) const STATELESS: [(&str, &str); 2] =
+    [("PIPEFY_MCP_STATELESS", "true"), ("PIPEFY_MCP_JSON_RESPONSE", "true")];
 
 /// Load before the first measured round of a target: connections, caches and lazily made parts are warm after it.
 const WARM_UP: Duration = Duration::from_millis(800);
@@ -81,16 +83,12 @@ impl Target {
         let cpu = self.process().cpu()? - before;
         self.loaded_kib = self.process().resident()?;
         let calls = round.latencies.len() as f64;
-        let quantile = |share: f64| {
-            let index = ((calls - 1.0) * share).round() as usize;
-            round.latencies.get(index).map_or(f64::NAN, |latency| latency.as_secs_f64() * 1e6)
-        };
         self.rounds.push(Measured {
             calls_per_second: calls / round.elapsed.as_secs_f64(),
             cpu_us: cpu * 1e6 / calls,
-            p50_us: quantile(0.5),
-            p90_us: quantile(0.9),
-            p99_us: quantile(0.99),
+            p50_us: round.quantile_us(0.5),
+            p90_us: round.quantile_us(0.9),
+            p99_us: round.quantile_us(0.99),
             wrong: round.wrong,
         });
         Ok(())

@@ -7,11 +7,11 @@ use serde_json::json;
 use crate::load::{self, Held, Work};
 use crate::process::{self, Server};
 use crate::report::{self, Spread};
+use crate::run::STATELESS;
 use crate::{Failure, Options};
 
 /// Enough for every session of the curve, whatever the default is.
 const ROOM: [(&str, &str); 2] = [("PIPEFY_MCP_SESSION_CAP", "1000000"), ("PIPEFY_MCP_SESSIONS_PER_CALLER", "1000000")];
-const STATELESS: [(&str, &str); 2] = [("PIPEFY_MCP_STATELESS", "true"), ("PIPEFY_MCP_JSON_RESPONSE", "true")];
 
 /// Connections under load; each goes from session to session.
 const IN_FLIGHT: usize = 32;

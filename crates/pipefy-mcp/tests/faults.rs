@@ -3,6 +3,8 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+#[path = "support/backend.rs"]
+mod backend;
 #[path = "support/child.rs"]
 mod child;
 
@@ -13,32 +15,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use backend::{Backend, parsed};
 use child::{call, initialize, request};
-use pipefy_sandbox::{DEFAULT_TOKEN, Sandbox, SandboxOptions};
+use pipefy_sandbox::DEFAULT_TOKEN;
 use serde_json::{Value, json};
 
 /// How long anything may take; a loaded machine is slow.
 const LIMIT: Duration = Duration::from_secs(90);
 const MIB: u64 = 1 << 20;
 
-/// A sandbox, and the runtime that serves it.
-struct Backend {
-    runtime: tokio::runtime::Runtime,
-    sandbox: Option<Sandbox>,
-    url: String,
-}
-
 impl Backend {
-    fn start() -> Self {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-        let sandbox = runtime.block_on(Sandbox::start(SandboxOptions::default())).unwrap();
-        Self { url: sandbox.url().to_owned(), runtime, sandbox: Some(sandbox) }
-    }
-
-    fn variables(&self) -> Vec<(&str, &str)> {
-        vec![("PIPEFY_BASE_URL", &self.url), ("PIPEFY_ALLOW_INSECURE_URLS", "true"), ("PIPEFY_TOKEN", DEFAULT_TOKEN)]
-    }
-
     /// One request past the server.
     fn ask(&self, method: &str, path: &str, body: &Value) -> Value {
         let address = self.url.strip_prefix("http://").unwrap();
@@ -77,14 +63,6 @@ impl Backend {
         let found = self.ask("POST", "/graphql", &json!({ "query": query }));
         let comments = found["data"]["card"]["comments"].as_array().unwrap_or_else(|| panic!("{found}")).clone();
         comments.iter().filter(|comment| comment["text"].as_str().is_some_and(|found| found.contains(text))).count()
-    }
-}
-
-impl Drop for Backend {
-    fn drop(&mut self) {
-        if let Some(sandbox) = self.sandbox.take() {
-            self.runtime.block_on(sandbox.shutdown());
-        }
     }
 }
 
@@ -571,21 +549,6 @@ impl Remote {
     fn gives_back(&self, before: usize) {
         until("the descriptors are given back", || self.process.descriptors() <= before + 3);
     }
-}
-
-/// Status, session id and message of an answer; status 0 when there is none.
-fn parsed(answer: &str) -> (u16, Option<String>, Value) {
-    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((answer, ""));
-    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
-    let session = head
-        .lines()
-        .find_map(|line| line.split_once(": ").filter(|(name, _)| name.eq_ignore_ascii_case("mcp-session-id")))
-        .map(|(_, id)| id.trim().to_owned());
-    let json = body
-        .lines()
-        .map(|line| line.strip_prefix("data: ").unwrap_or(line))
-        .find_map(|line| serde_json::from_str::<Value>(line).ok().filter(Value::is_object));
-    (status, session, json.unwrap_or_default())
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! The real server over HTTP, against a sandbox on loopback: it starts, says where, reaches Pipefy, and ends in order.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+#[path = "support/backend.rs"]
+mod backend;
 #[path = "support/child.rs"]
 mod child;
 
@@ -9,6 +11,7 @@ use std::net::TcpStream;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
+use backend::parsed;
 use child::{call, command, initialize};
 use serde_json::{Value, json};
 
@@ -52,18 +55,7 @@ impl Server {
         .unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
-        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-        let session = head
-            .lines()
-            .find_map(|line| line.split_once(": ").filter(|(name, _)| name.eq_ignore_ascii_case("mcp-session-id")))
-            .map(|(_, id)| id.trim().to_owned());
-        // An event stream, a chunked one, or plain JSON: the message is the one line that is an object.
-        let json = body
-            .lines()
-            .map(|line| line.strip_prefix("data: ").unwrap_or(line))
-            .find_map(|line| serde_json::from_str::<Value>(line).ok().filter(Value::is_object));
-        (status, session, json.unwrap_or_default())
+        parsed(&answer)
     }
 }
 

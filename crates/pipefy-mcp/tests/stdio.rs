@@ -1,6 +1,8 @@
 //! The real server over standard streams, against a sandbox on loopback.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+#[path = "support/backend.rs"]
+mod backend;
 #[path = "support/child.rs"]
 mod child;
 
@@ -8,38 +10,14 @@ use std::io::Write as _;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use backend::Backend;
 use child::{Server, call, initialize, request, run};
-use pipefy_sandbox::{DEFAULT_TOKEN, Sandbox, SandboxOptions};
+use pipefy_sandbox::DEFAULT_TOKEN;
 use serde_json::{Value, json};
 
-/// A sandbox, and the runtime that serves it.
-struct Backend {
-    runtime: tokio::runtime::Runtime,
-    sandbox: Option<Sandbox>,
-    url: String,
-}
-
 impl Backend {
-    fn start() -> Self {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-        let sandbox = runtime.block_on(Sandbox::start(SandboxOptions::default())).unwrap();
-        Self { url: sandbox.url().to_owned(), runtime, sandbox: Some(sandbox) }
-    }
-
-    fn variables(&self) -> Vec<(&str, &str)> {
-        vec![("PIPEFY_BASE_URL", &self.url), ("PIPEFY_ALLOW_INSECURE_URLS", "true"), ("PIPEFY_TOKEN", DEFAULT_TOKEN)]
-    }
-
     fn server(&self) -> Server {
         Server::start(&[], &self.variables())
-    }
-}
-
-impl Drop for Backend {
-    fn drop(&mut self) {
-        if let Some(sandbox) = self.sandbox.take() {
-            self.runtime.block_on(sandbox.shutdown());
-        }
     }
 }
 

@@ -242,19 +242,11 @@ impl<'a> Explain<'a> {
         }
         if is_graphql {
             match self.kind {
-                // Pipefy may miss something that was named beside the main thing, such as a label of a card.
-                Some(kind)
-                    if !self.keep_not_found
-                        && (codes.is_empty() || has(&NOT_FOUND_CODES))
-                        && named_missing(&text).is_some_and(|(_, id)| self.id.is_some_and(|own| own != id)) =>
-                {
-                    let (missing, id) = named_missing(&text).unwrap_or((kind.to_owned(), ""));
-                    out.message =
-                        format!("{} not found{}. {}", title(&missing), in_brackets(Some(id)), discovery(&missing));
-                    out.code = Some(first_code.unwrap_or_else(|| "NOT_FOUND".to_owned()));
-                }
                 Some(kind) if !self.keep_not_found && (has(&NOT_FOUND_CODES) || says_missing) => {
-                    out.message = format!("{} not found{}. {}", title(kind), in_brackets(self.id), discovery(kind));
+                    // Pipefy may miss something that was named beside the main thing, such as a label of a card.
+                    let other = named_missing(&text).filter(|(_, id)| self.id.is_some_and(|own| own != *id));
+                    let (kind, id) = other.as_ref().map_or((kind, self.id), |(kind, id)| (kind.as_str(), Some(*id)));
+                    out.message = format!("{} not found{}. {}", title(kind), in_brackets(id), discovery(kind));
                     out.code = Some(first_code.unwrap_or_else(|| "NOT_FOUND".to_owned()));
                 }
                 _ if (self.kind.is_some() || self.hint.is_some()) && has(&["INVALID_ARGUMENTS", "BAD_USER_INPUT"]) => {
