@@ -13,7 +13,7 @@ use rmcp::service::{RoleServer, serve_server_with_ct};
 use rmcp::transport::{Transport, TransportAdapterIdentity};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -25,6 +25,8 @@ use crate::http::message::{self, Message};
 const LONGEST_LINE: usize = 16 * 1024 * 1024;
 /// Messages that wait to be written before their senders wait.
 const WAITING: usize = 64;
+/// Messages for a client that does not read them before no more of its requests are read.
+const UNREAD: usize = 256;
 /// After the end of input, the service loop hears of it this much later: what it has just sent is settled first. It settles
 /// nothing more once it has heard, and a handler that waits for that would hold up the end.
 const SETTLE: Duration = Duration::from_millis(30);
@@ -87,8 +89,26 @@ struct Lines<R> {
     /// An answer of the transport's own, until there is room for it.
     own: Option<Bytes>,
     output: Option<mpsc::Sender<Outgoing>>,
+    /// Messages handed over and not yet written. The service loop hands over as many as it has, each in a task of its own.
+    unread: watch::Sender<usize>,
     writer: Option<JoinHandle<()>>,
     input_end: CancellationToken,
+}
+
+/// One message that waits for the client to read it.
+struct Unread(watch::Sender<usize>);
+
+impl Unread {
+    fn new(count: &watch::Sender<usize>) -> Self {
+        count.send_modify(|count| *count += 1);
+        Self(count.clone())
+    }
+}
+
+impl Drop for Unread {
+    fn drop(&mut self) {
+        self.0.send_modify(|count| *count = count.saturating_sub(1));
+    }
 }
 
 enum Line {
@@ -111,6 +131,7 @@ impl<R: AsyncRead + Send + Unpin + 'static> Lines<R> {
             end: None,
             own: None,
             output: Some(sender),
+            unread: watch::Sender::new(0),
             writer: Some(tokio::spawn(write(output, receiver))),
             input_end,
         }
@@ -197,7 +218,9 @@ impl<R: AsyncRead + Send + Unpin + 'static> Transport<RoleServer> for Lines<R> {
         message: ServerJsonRpcMessage,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
         let output = self.output.clone();
+        let unread = Unread::new(&self.unread);
         async move {
+            let _until_written = unread;
             let closed = || io::Error::from(io::ErrorKind::BrokenPipe);
             let mut line = serde_json::to_vec(&message)?;
             line.push(b'\n');
@@ -215,8 +238,13 @@ impl<R: AsyncRead + Send + Unpin + 'static> Transport<RoleServer> for Lines<R> {
                 return None;
             }
             let gone = self.output.clone()?;
+            let mut unread = self.unread.subscribe();
             let line = tokio::select! {
-                line = self.read_line() => line,
+                line = async {
+                    // A client that does not read its answers makes itself wait, and nothing piles up here.
+                    let _waited = unread.wait_for(|count| *count < UNREAD).await;
+                    self.read_line().await
+                } => line,
                 // Nobody reads the answers any more.
                 () = gone.closed() => return None,
             };
