@@ -298,7 +298,7 @@ async fn a_device_login_can_be_denied_slowed_down_and_expire() {
     issuer.plan(|plan| plan.device = vec!["slow_down"]);
     let started = Instant::now();
     assert!(matches!(finish().await, AuthError::CodeExpired { .. }));
-    assert!(started.elapsed() >= Duration::from_secs(3) && started.elapsed() < Duration::from_secs(5));
+    assert!(started.elapsed() >= Duration::from_secs(3) && started.elapsed() < Duration::from_secs(30));
     assert_eq!(issuer.seen.lock().unwrap().polls.len(), 4, "no poll before the pause is over");
     issuer.plan(|plan| plan.discovery = json!({"device_authorization_endpoint": null}));
     let error = DeviceLogin::start(&home.settings, AuthHttp::new()).await.unwrap_err();

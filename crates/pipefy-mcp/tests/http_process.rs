@@ -104,5 +104,5 @@ fn a_signal_ends_it_with_0_and_a_taken_port_with_3() {
     let pid = server.child.id().to_string();
     assert!(std::process::Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
     assert_eq!(server.child.wait().unwrap().code(), Some(0));
-    assert!(start.elapsed() < Duration::from_secs(3));
+    assert!(start.elapsed() < Duration::from_secs(20));
 }

