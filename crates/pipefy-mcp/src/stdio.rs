@@ -242,7 +242,7 @@ impl<R: AsyncRead + Send + Unpin + 'static> Transport<RoleServer> for Lines<R> {
             let line = tokio::select! {
                 line = async {
                     // A client that does not read its answers makes itself wait, and nothing piles up here.
-                    let _waited = unread.wait_for(|count| *count < UNREAD).await;
+                    let _open = unread.wait_for(|count| *count < UNREAD).await.is_ok();
                     self.read_line().await
                 } => line,
                 // Nobody reads the answers any more.
