@@ -309,6 +309,7 @@ impl Start {
             ipaas: IpaasGateway::new(ipaas),
             local: Some(Local { env }),
             selections: Default::default(),
+            spent: Default::default(),
         }
     }
 }

@@ -201,6 +201,7 @@ impl McpRuntime {
                         .collect(),
                 }),
                 selections: Selections::default(),
+                spent: Default::default(),
             },
             policy: Policy::of(&settings.policy),
             exposure: Arc::new(Exposure::new(selection, hosted, read_only)),

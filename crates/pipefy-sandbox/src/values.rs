@@ -54,12 +54,17 @@ pub(crate) fn accept(ctx: &Ctx<'_>, field: &Value, input: &Value) -> Result<Valu
             given = texts(&Value::Array(items));
         }
     }
+    let label = text(field, "label");
+    let wrong = |what: String| GqlError::invalid(format!("Field \"{label}\" {what}"));
+    // An object is no value of any field; taken for an empty one it would wipe what is stored.
+    if holds_object(input) {
+        return Err(wrong(format!("takes {}, not an object", if is_list(kind) { "a list of texts" } else { "text" })));
+    }
     if given.is_empty() {
         return Ok(Value::Null);
     }
-    let label = text(field, "label");
-    let wrong = |what: String| GqlError::invalid(format!("Field \"{label}\" {what}"));
     let options: Vec<String> = field.get("options").map(texts).unwrap_or_default();
+    let no_option = |value: &str| wrong(format!("has no option {value:?}; its options are {}", options.join(", ")));
     if is_list(kind) {
         let mut kept = Vec::with_capacity(given.len());
         for value in given {
@@ -77,7 +82,7 @@ pub(crate) fn accept(ctx: &Ctx<'_>, field: &Value, input: &Value) -> Result<Valu
                     wrong(format!("takes ids of cards or records of the connected repository, got {value:?}"))
                 })?,
                 _ if options.contains(&value) => value,
-                _ => return Err(wrong(format!("has no option {value:?}"))),
+                _ => return Err(no_option(&value)),
             };
             if !kept.contains(&value) {
                 kept.push(value);
@@ -92,7 +97,7 @@ pub(crate) fn accept(ctx: &Ctx<'_>, field: &Value, input: &Value) -> Result<Valu
     let ok = match kind {
         "select" | "radio_horizontal" | "radio_vertical" => {
             if !options.contains(&value) {
-                return Err(wrong(format!("has no option {value:?}")));
+                return Err(no_option(&value));
             }
             true
         }
@@ -108,12 +113,35 @@ pub(crate) fn accept(ctx: &Ctx<'_>, field: &Value, input: &Value) -> Result<Valu
         _ => true,
     };
     if !ok {
-        return Err(wrong(format!("does not accept {value:?} as {kind}")));
+        return Err(wrong(format!("does not accept {value:?} as {kind}{}", form_of(kind))));
     }
     if matches!(kind, "datetime" | "due_date") {
         return Ok(parse_time(&value).map_or(Value::Null, |at| Value::from(stamp(at))));
     }
     Ok(Value::from(value))
+}
+
+fn holds_object(value: &Value) -> bool {
+    match value {
+        Value::Object(_) => true,
+        Value::Array(items) => items.iter().any(holds_object),
+        _ => false,
+    }
+}
+
+/// How values of a type are written, to follow on a refusal.
+fn form_of(kind: &str) -> &'static str {
+    match kind {
+        "number" | "currency" => "; it takes digits with a decimal point, such as 1234.56",
+        "date" => "; it takes YYYY-MM-DD",
+        "datetime" | "due_date" => "; it takes YYYY-MM-DD or a date-time with offset, such as 2026-01-31T10:00:00Z",
+        "time" => "; it takes HH:MM",
+        "email" => "; it takes an address, such as name@example.com",
+        "cpf" => "; it takes 11 digits",
+        "cnpj" => "; it takes 14 digits",
+        "phone" => "; it takes at least 8 digits",
+        _ => "",
+    }
 }
 
 fn digits(text: &str) -> String {

@@ -35,6 +35,8 @@ pub struct Toolbox {
     pub local: Option<Local>,
     /// Narrowed documents, kept.
     pub selections: Selections,
+    /// Approvals that were used.
+    pub spent: crate::confirm::Spent,
 }
 
 /// What of this machine a call may use. Only on a server or command line that serves the person at this machine.

@@ -62,26 +62,35 @@ pub struct Verification {
     pub verified: Option<bool>,
     /// What was compared, or why it could not be.
     pub note: String,
+    /// Further keys of the `verification` block: what was read that the caller needs, such as the ids of a copy.
+    pub facts: Map<String, Value>,
 }
 
 impl Verification {
     /// The comparison's result.
     pub fn of(verified: bool, note: impl Into<String>) -> Self {
-        Self { verified: Some(verified), note: note.into() }
+        Self { verified: Some(verified), note: note.into(), facts: Map::new() }
     }
 
-    /// The comparison's result for the attributes that could be read back. What was changed and cannot be read back is named, and
-    /// then the whole is not called verified.
-    pub fn compared(same: bool, what: &str, not_read: &[&str]) -> Self {
-        if not_read.is_empty() || !same {
-            return Self::of(same, format!("compared the {what}"));
-        }
-        Self::unknown(format!("the {what} is as asked; not read back: {}", not_read.join(", ")))
+    /// Adds a key to the block.
+    #[must_use]
+    pub fn fact(mut self, key: &str, value: impl Into<Value>) -> Self {
+        self.facts.insert(key.to_owned(), value.into());
+        self
+    }
+
+    /// The block of the result: `verified`, `note` and the facts.
+    pub(crate) fn block(self) -> Value {
+        let mut block = Map::new();
+        block.insert("verified".to_owned(), self.verified.into());
+        block.insert("note".to_owned(), self.note.into());
+        block.extend(self.facts);
+        block.into()
     }
 
     /// It could not be checked.
     pub fn unknown(note: impl Into<String>) -> Self {
-        Self { verified: None, note: note.into() }
+        Self { verified: None, note: note.into(), facts: Map::new() }
     }
 }
 

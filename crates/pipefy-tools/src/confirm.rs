@@ -1,4 +1,8 @@
-//! Two-step confirmation: signed tokens bound to a tool and the things it would touch (`spec/mcp-server.md` section 14).
+//! Two-step confirmation: signed tokens bound to a tool and the things it would touch (`spec/mcp-server.md` section 14), each
+//! good for one act of a process.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
 
 use aws_lc_rs::{digest, hmac};
 use base64::Engine;
@@ -60,6 +64,43 @@ pub enum Refusal {
     InvalidOrExpired,
     /// Made for another tool or other things.
     Mismatch,
+    /// It has approved an act already.
+    Spent,
+}
+
+/// The tokens that have approved an act of this process, until they expire. Holds digests, so it knows no token and nobody.
+#[derive(Debug, Default)]
+pub struct Spent(Mutex<HashMap<String, i64>>);
+
+impl Spent {
+    /// Takes a token for one act; `false` when it was taken before.
+    pub(crate) fn take(&self, token: &str, now: i64) -> bool {
+        let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        taken.retain(|_, expiry| *expiry > now);
+        taken.insert(digest_of_text(token), now + TTL).is_none()
+    }
+
+    /// Gives a token back whose act never reached Pipefy.
+    pub(crate) fn give_back(&self, token: &str) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&digest_of_text(token));
+    }
+
+    fn holds(&self, token: &str) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).contains_key(&digest_of_text(token))
+    }
+
+    /// Makes a token as [`mint`] does, but none that was taken: tokens of the same second are alike, so it expires as many
+    /// seconds earlier as are needed.
+    pub(crate) fn fresh(&self, key: &ConfirmationKey, tool: &str, identity: &Map<String, Value>, now: i64) -> String {
+        let mut token = mint(key, tool, identity, now);
+        for earlier in 1..TTL {
+            if !self.holds(&token) {
+                break;
+            }
+            token = mint(key, tool, identity, now - earlier);
+        }
+        token
+    }
 }
 
 /// Makes a token that confirms `tool` on `identity` until `now + TTL` (Unix seconds).
@@ -230,6 +271,23 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn a_token_is_taken_once_and_the_next_one_is_another() {
+        let (key, spent, identity) = (ConfirmationKey::from_bytes(&[1; 32]), Spent::default(), Map::new());
+        let first = spent.fresh(&key, "t", &identity, NOW);
+        assert_eq!(first, mint(&key, "t", &identity, NOW));
+        assert!(spent.take(&first, NOW) && !spent.take(&first, NOW + 1));
+        let second = spent.fresh(&key, "t", &identity, NOW);
+        assert_ne!(second, first);
+        assert_eq!(verify(&key, "t", &identity, Some(&second), NOW), Ok(()));
+        assert!(spent.take(&second, NOW));
+        spent.give_back(&second);
+        assert!(spent.take(&second, NOW));
+        // What has expired is forgotten: it is refused for its age.
+        assert!(spent.take(&mint(&key, "other", &identity, NOW), NOW + TTL + 1));
+        assert_eq!(spent.0.lock().unwrap().len(), 1);
     }
 
     #[test]

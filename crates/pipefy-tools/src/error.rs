@@ -184,6 +184,11 @@ pub struct Explain<'a> {
 /// Codes that mean that something does not exist (`spec/mcp-server.md` section 12 and D16).
 pub const NOT_FOUND_CODES: [&str; 3] = ["NOT_FOUND", "RESOURCE_NOT_FOUND", "RECORD_NOT_FOUND"];
 
+/// Codes of arguments that do not fit the schema.
+const REFUSED_INPUT: [&str; 2] = ["INVALID_ARGUMENTS", "BAD_USER_INPUT"];
+/// Codes of values that Pipefy does not take where the schema would.
+const REFUSED_VALUE: [&str; 3] = ["INVALID_INPUT", "RECORD_INVALID", "RECORD_NOT_SAVED"];
+
 impl<'a> Explain<'a> {
     /// An operation in words.
     pub const fn doing(doing: &'a str) -> Self {
@@ -249,7 +254,9 @@ impl<'a> Explain<'a> {
                     out.message = format!("{} not found{}. {}", title(kind), in_brackets(id), discovery(kind));
                     out.code = Some(first_code.unwrap_or_else(|| "NOT_FOUND".to_owned()));
                 }
-                _ if (self.kind.is_some() || self.hint.is_some()) && has(&["INVALID_ARGUMENTS", "BAD_USER_INPUT"]) => {
+                _ if (self.kind.is_some() && has(&REFUSED_INPUT))
+                    || (self.hint.is_some() && (has(&REFUSED_INPUT) || has(&REFUSED_VALUE))) =>
+                {
                     let hint = self.hint.unwrap_or(
                         "compare the arguments with the tool's schema; `introspect_type` shows an input type",
                     );

@@ -28,6 +28,7 @@ pub fn toolbox(unified_envelope: bool) -> Toolbox {
         ipaas: None,
         local: None,
         selections: pipefy::Selections::default(),
+        spent: Default::default(),
     }
 }
 

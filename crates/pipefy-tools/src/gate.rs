@@ -1,6 +1,6 @@
 //! The gate between plan and act. Every way in (a tool, the generic runner, a command) passes it.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::arguments;
 use crate::call::{Act, Approval, Call};
@@ -24,11 +24,6 @@ pub(crate) async fn pass<T: Write>(arguments: Map<String, Value>, call: &Call<'_
     if !plan.steps.is_empty() && call.policy.read_only {
         return Err(read_only(op.name));
     }
-    if let Some(confirmation) = &plan.confirm
-        && let Some(preview) = approve::<T>(&plan, confirmation, call).await?
-    {
-        return Ok(preview);
-    }
     if call.options.rest && !plan.steps.is_empty() {
         return Err(ToolError::new(
             Kind::Input,
@@ -36,15 +31,39 @@ pub(crate) async fn pass<T: Write>(arguments: Map<String, Value>, call: &Call<'_
         )
         .code("INVALID_ARGUMENTS"));
     }
-    let mut outcome = T::act(&plan, &Act::after_the_gate(call)).await?;
+    if let Some(confirmation) = &plan.confirm
+        && let Some(preview) = approve::<T>(&plan, confirmation, call).await?
+    {
+        return Ok(preview);
+    }
+    let mut outcome = T::act(&plan, &Act::after_the_gate(call)).await.inspect_err(|error| {
+        // What never reached Pipefy was not done, so its approval still stands.
+        if let (1, Some(token), true) = (plan.steps.len(), &call.options.confirmation_token, never_arrived(error)) {
+            call.toolbox.spent.give_back(token);
+        }
+    })?;
     outcome.wrote = !plan.steps.is_empty();
     if !call.options.verify {
         return Ok(outcome);
     }
     let verification = T::verify(&plan, &outcome, call)
         .await
-        .unwrap_or_else(|| Verification::unknown("this tool has nothing to read back"));
-    Ok(outcome.extra("verification", json!({ "verified": verification.verified, "note": verification.note })))
+        .unwrap_or_else(|| Verification::unknown("no read of Pipefy shows what this call did"));
+    Ok(outcome.extra("verification", verification.block()))
+}
+
+fn never_arrived(error: &ToolError) -> bool {
+    use pipefy::Error as E;
+    matches!(
+        error.source.as_deref(),
+        Some(
+            E::Unauthorized { .. }
+                | E::RateLimited { .. }
+                | E::Credential(_)
+                | E::Transport { sent: false, .. }
+                | E::Cancelled { sent: false, .. }
+        )
+    )
 }
 
 fn read_only(tool: &str) -> ToolError {
@@ -91,13 +110,15 @@ async fn approve<T: Write>(
             let refusal = if call.options.confirm {
                 let token = call.options.confirmation_token.as_deref();
                 match confirm::verify(key, tool, &confirmation.identity, token, *now) {
-                    Ok(()) => return Ok(None),
+                    // One approval is good for one act: the same call made again needs the user's word again.
+                    Ok(()) if token.is_some_and(|token| call.toolbox.spent.take(token, *now)) => return Ok(None),
+                    Ok(()) => Some(Refusal::Spent),
                     Err(refusal) => Some(refusal),
                 }
             } else {
                 None
             };
-            let token = confirm::mint(key, tool, &confirmation.identity, *now);
+            let token = call.toolbox.spent.fresh(key, tool, &confirmation.identity, *now);
             let dependents = T::dependents(plan, call).await;
             Ok(Some(preview(confirmation, refusal, token, dependents)))
         }
@@ -120,6 +141,7 @@ fn preview(
         Some(Refusal::Missing) => " A confirmation_token is missing.",
         Some(Refusal::InvalidOrExpired) => " The confirmation_token is invalid or has expired.",
         Some(Refusal::Mismatch) => " The confirmation_token belongs to another tool or resource.",
+        Some(Refusal::Spent) => " The confirmation_token has been used already; an approval is good for one act.",
     });
     message.push_str(" Show this preview to the user and get explicit approval. Then call again with confirm=True and confirmation_token=\"");
     message.push_str(&token);

@@ -6,9 +6,20 @@ use serde_json::{Map, Value};
 use crate::document::documents::cards as documents;
 use crate::operation::{Mutation, Query};
 
-/// One card: id, uuid, title, pipe, current phase and, with `include_fields`, its field names and values.
+/// One card: id, uuid, title, pipe, current phase, due date, assignees, labels and, with `include_fields`, its field names and
+/// values and its comments.
 pub fn get_card(card_id: &str, include_fields: bool) -> Query {
     Query::new(&documents::GET_CARD).var("card_id", card_id).var("includeFields", include_fields)
+}
+
+/// The values of a card by field: `fields{field{id uuid internal_id} value array_value}`; empty fields are left out.
+pub fn get_card_values(card_id: &str) -> Query {
+    Query::new(&documents::CARD_VALUES).var("id", card_id)
+}
+
+/// The fields that a card's pipe has in its start form and phases, with their types.
+pub fn get_card_form(card_id: &str) -> Query {
+    Query::new(&documents::CARD_FORM).var("id", card_id)
 }
 
 /// Cards of a pipe, one page: `edges{node}` and `pageInfo`. Pipefy gives at most 50 a page, whatever `first` says.

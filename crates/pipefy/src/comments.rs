@@ -1,9 +1,14 @@
-//! Comments on cards. Root fields `createComment`, `updateComment`, `deleteComment` of the public endpoint.
+//! Comments on cards. Root fields `card.comments`, `createComment`, `updateComment`, `deleteComment` of the public endpoint.
 
 use serde_json::Map;
 
 use crate::document::documents::comments as documents;
-use crate::operation::Mutation;
+use crate::operation::{Mutation, Query};
+
+/// The comments of a card: `card.comments{id text}`.
+pub fn get_card_comments(card_id: &str) -> Query {
+    Query::new(&documents::CARD_COMMENTS).var("id", card_id)
+}
 
 /// Adds a comment to a card.
 pub fn create_comment(card_id: &str, text: &str) -> Mutation {

@@ -6,6 +6,30 @@ use serde_json::{Map, Value};
 use crate::document::documents::conditions as documents;
 use crate::operation::{Mutation, Query};
 
+/// The operations that expressions of conditions know, as Pipefy documents them (`CONDITION_OPERATIONS` of the reference).
+/// Those of dates that name no day (`date_is_today`, ...), `present` and `blank` take no value.
+pub const CONDITION_OPERATIONS: [&str; 19] = [
+    "equals",
+    "not_equals",
+    "present",
+    "blank",
+    "string_contains",
+    "string_not_contains",
+    "number_greater_than",
+    "number_less_than",
+    "date_is",
+    "date_is_before",
+    "date_is_after",
+    "date_is_today",
+    "date_is_yesterday",
+    "date_in_current_week",
+    "date_in_last_week",
+    "date_in_current_month",
+    "date_in_last_month",
+    "date_in_current_year",
+    "date_in_last_year",
+];
+
 /// One condition with its phase, expressions, their grouping and its actions.
 pub fn get_field_condition(condition_id: &str) -> Query {
     Query::new(&documents::GET_FIELD_CONDITION).var("id", condition_id)

@@ -1,4 +1,4 @@
-//! Relations between pipes, tables and cards. Root fields `pipe`, `table_relations`, `createPipeRelation`,
+//! Relations between pipes, tables and cards. Root fields `pipe`, `pipe_relations`, `table_relations`, `createPipeRelation`,
 //! `updatePipeRelation`, `deletePipeRelation`, `createCardRelation` of the public endpoint, `deleteCardRelation` of the
 //! internal one.
 
@@ -10,6 +10,11 @@ use crate::operation::{Mutation, Query};
 /// The relations of a pipe to its parents and children.
 pub fn get_pipe_relations(pipe_id: &str) -> Query {
     Query::new(&documents::GET_PIPE_RELATIONS).var("pipeId", pipe_id)
+}
+
+/// One relation of pipes by its own id: `pipe_relations`, a list of one.
+pub fn get_pipe_relation(relation_id: &str) -> Query {
+    Query::new(&documents::PIPE_RELATION).var("id", relation_id)
 }
 
 /// Table relations by their own ids (not by table id).

@@ -33,6 +33,11 @@ pub fn get_pipe_reports(pipe_uuid: &str, query: ReportsQuery<'_>) -> Query {
         .var_opt("order", query.order)
 }
 
+/// The reports of a pipe by the pipe's id, as they were written.
+pub fn get_reports_of_pipe(pipe_id: &str) -> Query {
+    Query::new(&documents::REPORTS_OF_PIPE).var("id", pipe_id)
+}
+
 /// Names of the columns a report of this pipe can show.
 pub fn get_pipe_report_columns(pipe_uuid: &str) -> Query {
     Query::new(&documents::GET_PIPE_REPORT_COLUMNS).var("pipeUuid", pipe_uuid)

@@ -47,6 +47,16 @@ pub fn get_table_record(record_id: &str) -> Query {
     Query::new(&documents::GET_TABLE_RECORD).var("id", record_id)
 }
 
+/// The values of a record by field: `record_fields{field{id uuid internal_id} value array_value}`; empty fields are left out.
+pub fn get_record_values(record_id: &str) -> Query {
+    Query::new(&documents::RECORD_VALUES).var("id", record_id)
+}
+
+/// The fields that a record's table has, with their types.
+pub fn get_record_form(record_id: &str) -> Query {
+    Query::new(&documents::RECORD_FORM).var("id", record_id)
+}
+
 /// Every organisation with its tables, the first `first` of each.
 pub fn search_tables(first: i64) -> Query {
     Query::new(&documents::SEARCH_TABLES).var("first", first)

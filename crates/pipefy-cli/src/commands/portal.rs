@@ -15,6 +15,8 @@ const SEARCH: Param = text("--search-term", "search_term", "Text to look for");
 const PAGE: Param = text("--page-id", "page_id", "Page id").required();
 const ELEMENT_OPTION: Param = text("--element-id", "element_id", "Element id").required();
 const LAYOUT: Param = array("--layout", "layout", "Rows of the page: a list of objects");
+const EDITABLE: Param =
+    pair("--editable / --no-editable", "editable", "Whether what it shows can be edited; needed with field keys");
 const INTERFACE: Param = text("--interface-uuid", "interface_uuid", "Interface uuid");
 const INDEX: Param = int("--index", "index", "Position, from 0").range(0, i64::MAX);
 
@@ -68,6 +70,7 @@ pub(super) static COMMANDS: &[Command] = &[
             object("--metadata", "metadata", "What the element shows"),
             array("--data-sources", "data_sources", "Data sources"),
             text("--element-id", "element_id", "Id of the new element"),
+            EDITABLE,
             LAYOUT,
         ]),
     Command::new("portal element update", "update_portal_element", "Change an element").prepare(element_update).takes(
@@ -78,6 +81,7 @@ pub(super) static COMMANDS: &[Command] = &[
             object("--metadata", "metadata", "What the element shows"),
             array("--data-sources", "data_sources", "Data sources"),
             text("--portal-uuid", "portal_uuid", "Portal uuid, to keep its data sources"),
+            EDITABLE,
         ],
     ),
     Command::new("portal element delete", "delete_portal_element", "Delete an element for good")

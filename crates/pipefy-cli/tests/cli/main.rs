@@ -6,6 +6,7 @@ mod bulk;
 mod cards;
 mod clients;
 mod completion;
+mod exports;
 mod failures;
 mod forms;
 mod guards;

@@ -107,6 +107,7 @@ impl World {
             ipaas: IpaasGateway::new(&settings.ipaas),
             local: Some(Local::default()),
             selections: Selections::default(),
+            spent: Default::default(),
         };
         Self { sandbox, engine, toolbox, files: files.to_owned(), replies: Mutex::default() }
     }

@@ -178,6 +178,7 @@ impl Stage {
             ipaas: IpaasGateway::new(&settings.ipaas),
             local: Some(Local { env: env.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect() }),
             selections: Selections::default(),
+            spent: Default::default(),
         }
     }
 

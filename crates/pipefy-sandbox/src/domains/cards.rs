@@ -323,8 +323,11 @@ pub(super) fn due_date(input: &Args) -> Result<Option<Value>, GqlError> {
         None => Ok(None),
         Some(date) if date.trim().is_empty() => Ok(Some(Value::Null)),
         Some(date) => {
-            let at =
-                parse_time(&date).ok_or_else(|| GqlError::invalid(format!("Due date {date:?} is not a valid date")))?;
+            let at = parse_time(&date).ok_or_else(|| {
+                GqlError::invalid(format!(
+                    "Due date {date:?} is not a valid date: write YYYY-MM-DD or a date-time with offset"
+                ))
+            })?;
             Ok(Some(Value::from(crate::ctx::stamp(at))))
         }
     }

@@ -57,7 +57,7 @@ fn shaped(ctx: &Ctx<'_>, body: &mut Value, input: &Args) -> Result<(), GqlError>
             let mut action = action.clone();
             if !matches!(text(&action, "actionId"), "hide" | "show") {
                 return Err(GqlError::not_saved(format!(
-                    "Action {:?} is not included in the list",
+                    "Action {:?} is not included in the list: hide, show",
                     text(&action, "actionId")
                 )));
             }

@@ -25,6 +25,10 @@ pub(crate) const PROPERTIES: &[Property] =
 const ROLES: [&str; 8] =
     ["admin", "super_admin", "member", "normal", "creator", "read_and_comment", "my_cards_only", "guest"];
 
+fn not_a_role(role: &str) -> String {
+    format!("Role {role:?} is not included in the list: {}", ROLES.join(", "))
+}
+
 /// Members of a scope in the order in which they joined.
 pub(super) fn members(ctx: &Ctx<'_>, scope: &str, args: &Args) -> Answer {
     let limit = args.int("limit").and_then(|n| usize::try_from(n).ok()).unwrap_or(usize::MAX);
@@ -93,7 +97,7 @@ fn invite(ctx: &Ctx<'_>, args: &Args) -> Answer {
             continue;
         };
         if !ROLES.contains(&role) {
-            errors.push(json!({ "index": index, "message": format!("Role {role:?} is not included in the list") }));
+            errors.push(json!({ "index": index, "message": not_a_role(role) }));
             continue;
         }
         let user = match by_email(ctx, &email)? {
@@ -162,7 +166,7 @@ fn remove_by_email(ctx: &Ctx<'_>, args: &Args, kind: &str) -> Answer {
 fn change_role(ctx: &Ctx<'_>, scope: &str, member: &Value) -> Answer {
     let (key, role) = (text(member, "user_id"), text(member, "role_name"));
     if !ROLES.contains(&role) {
-        return Err(GqlError::invalid(format!("Role {role:?} is not included in the list")));
+        return Err(GqlError::invalid(not_a_role(role)));
     }
     let user = ctx.must("user", "User", key)?;
     let user = text(&user, "id").to_owned();

@@ -223,7 +223,7 @@ fn update(ctx: &Ctx<'_>, args: &Args) -> Answer {
         return Err(GqlError::not_saved("Name can't be blank"));
     }
     if let Some(color) = input.text("color").filter(|c| !COLORS.contains(&c.as_str())) {
-        return Err(GqlError::invalid(format!("Color {color:?} is not included in the list")));
+        return Err(GqlError::invalid(format!("Color {color:?} is not included in the list: {}", COLORS.join(", "))));
     }
     const KEYS: [&str; 10] = [
         "expiration_time_by_unit",

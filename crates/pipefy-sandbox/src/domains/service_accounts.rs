@@ -50,7 +50,8 @@ fn create(ctx: &Ctx<'_>, args: &Args) -> Answer {
     }
     let role = input.need("role")?;
     if !ROLES.contains(&role.as_str()) {
-        return Err(GqlError::invalid(format!("Role {role:?} is not included in the list")));
+        let known = ROLES.join(", ");
+        return Err(GqlError::invalid(format!("Role {role:?} is not included in the list: {known}")));
     }
     let life = match input.get("expirationTime") {
         None => 30 * 24 * 3600,

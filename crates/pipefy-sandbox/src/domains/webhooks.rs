@@ -52,8 +52,16 @@ fn scope(ctx: &Ctx<'_>, input: &Args) -> Result<(String, String), GqlError> {
 fn checked(input: &Args) -> Result<(), GqlError> {
     for action in input.get("actions").map(texts).unwrap_or_default() {
         if !ACTIONS.contains(&action.as_str()) {
-            return Err(GqlError::not_saved(format!("Action {action:?} is not included in the list")));
+            let known = ACTIONS.join(", ");
+            return Err(GqlError::not_saved(format!("Action {action:?} is not included in the list: {known}")));
         }
+    }
+    if let Some(url) = input.text("url")
+        && !is_receiver(&url)
+    {
+        return Err(GqlError::not_saved(
+            "Url must be https; plain http is taken for this machine only (127.0.0.1, localhost)",
+        ));
     }
     // The scalar of headers travels as JSON text; an object is refused.
     if let Some(headers) = input.get("headers") {
@@ -69,6 +77,18 @@ fn checked(input: &Args) -> Result<(), GqlError> {
         return Err(GqlError::not_saved("Filters can be defined for one action only"));
     }
     Ok(())
+}
+
+/// Whether events may be sent there: over TLS, or to a program of this machine, which is how the sandbox is tried.
+fn is_receiver(url: &str) -> bool {
+    let Ok(url) = url.trim().parse::<http::Uri>() else { return false };
+    let host = url.host().unwrap_or_default();
+    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<std::net::IpAddr>();
+    match url.scheme_str() {
+        Some("https") => !host.is_empty(),
+        Some("http") => host == "localhost" || address.is_ok_and(|address| address.is_loopback()),
+        _ => false,
+    }
 }
 
 const KEYS: [&str; 6] = ["actions", "email", "headers", "name", "url", "filters"];

@@ -175,6 +175,30 @@ async fn listener(statuses: Vec<u16>) -> (String, tokio::task::JoinHandle<Vec<St
 }
 
 #[tokio::test]
+async fn webhooks_are_sent_over_tls_but_to_this_machine() {
+    let rig = Rig::new().await;
+    let pipe = rig.pipe("Customer Support").await["id"].clone();
+    let create = "mutation($input: CreateWebhookInput!) { createWebhook(input: $input) { webhook { id } } }";
+    let input = |url: &str| json!({ "input": { "pipe_id": pipe, "name": "n", "actions": ["card.move"], "url": url } });
+    for url in [
+        "http://example.com/h",
+        "http://127.0.0.1.example.com/h",
+        "http://10.0.0.1/h",
+        "ftp://example.com/h",
+        "example.com",
+    ] {
+        let error = rig.error(create, input(url)).await;
+        assert!(error["message"].as_str().unwrap().contains("https"), "{url}: {error}");
+    }
+    for url in ["https://example.com/h", "http://127.0.0.1:9/h", "http://localhost:9/h", "http://[::1]:9/h"] {
+        rig.ok(create, input(url)).await;
+    }
+    let odd =
+        json!({ "input": { "pipe_id": pipe, "name": "n", "actions": ["card.fly"], "url": "https://example.com" } });
+    assert!(rig.error(create, odd).await["message"].as_str().unwrap().contains("card.create, card.field_update"));
+}
+
+#[tokio::test]
 async fn webhooks_call_a_listener_on_this_machine_and_nobody_else() {
     let rig = Rig::new().await;
     let pipe = rig.pipe("Purchase Requests").await;

@@ -92,3 +92,25 @@ async fn one_denied_table_leaves_the_others_readable() {
     assert_eq!(body["data"]["tables"], json!([null, null, null]));
     assert_eq!(body["errors"].as_array().unwrap().len(), 3);
 }
+
+#[tokio::test]
+async fn a_value_of_a_wrong_kind_is_refused_with_the_forms_there_are_and_wipes_nothing() {
+    let rig = Rig::new().await;
+    let table = suppliers(&rig).await;
+    let records = "query($id: ID!) { table_records(table_id: $id, first: 1) { edges { node { id record_fields { name value } } } } }";
+    let record = rig.ok(records, json!({ "id": table })).await["table_records"]["edges"][0]["node"].clone();
+    let set = "mutation($input: SetTableRecordFieldValueInput!) { setTableRecordFieldValue(input: $input) { table_record { id } } }";
+    for (field, value, part) in [
+        ("nome", json!({ "a": 1 }), "takes text, not an object"),
+        ("categoria", json!([{ "a": 1 }]), "not an object"),
+        ("categoria", json!("Nonsense"), "its options are"),
+        ("rating", json!("many"), "digits"),
+        ("contract_until", json!("31/12/2026"), "YYYY-MM-DD"),
+        ("e_mail", json!("nobody"), "name@example.com"),
+    ] {
+        let input = json!({ "table_record_id": record["id"], "field_id": field, "value": value });
+        let error = rig.error(set, json!({ "input": input })).await;
+        assert!(error["message"].as_str().unwrap().contains(part), "{field}: {error}");
+    }
+    assert_eq!(rig.ok(records, json!({ "id": table })).await["table_records"]["edges"][0]["node"], record);
+}

@@ -7,6 +7,17 @@ use serde_json::{Map, Value, json};
 use crate::tools::shared::{list_at, text_of};
 use crate::{Call, Explain, ToolError};
 
+/// Attributes that mean something on connectors only.
+const CONNECTOR: [&str; 7] = [
+    "canConnectExisting",
+    "canConnectMultiples",
+    "canCreateNewConnected",
+    "childMustExistToFinishParent",
+    "allChildrenMustBeDoneToFinishParent",
+    "allChildrenMustBeDoneToMoveParent",
+    "connectedRepo",
+];
+
 /// One field of a form.
 #[derive(Clone, Debug)]
 pub(crate) struct Definition {
@@ -25,8 +36,9 @@ impl Definition {
         let entry = entry.as_object()?;
         let text = |key: &str| text_of(entry.get(key)).map(|t| t.trim().to_owned()).filter(|t| !t.is_empty());
         let (id, kind) = (text("id")?, text("type")?);
-        let mut shown: Map<String, Value> =
-            entry.iter().filter(|(_, v)| !v.is_null()).map(|(k, v)| (k.clone(), v.clone())).collect();
+        let says_nothing = |key: &str| kind != "connector" && CONNECTOR.contains(&key);
+        let said = entry.iter().filter(|(key, value)| !value.is_null() && !says_nothing(key));
+        let mut shown: Map<String, Value> = said.map(|(key, value)| (key.clone(), value.clone())).collect();
         shown.insert("id".to_owned(), id.clone().into());
         shown.insert("type".to_owned(), kind.clone().into());
         let flag = |key: &str| shown.get(key).and_then(Value::as_bool);
@@ -187,7 +199,9 @@ mod tests {
 
     #[test]
     fn definitions_lose_null_keys_and_blanks_around_id_and_type() {
-        let entries = [json!({"id": " a ", "type": "select ", "editable": null, "options": null, "new": 1})];
+        let entries = [
+            json!({"id": " a ", "type": "select ", "editable": null, "options": null, "new": 1, "canConnectExisting": true}),
+        ];
         let fields = read(&entries, "return phase fields").unwrap();
         assert!(fields[0].editable && !fields[0].required);
         assert_eq!(shown(&fields, false), [json!({"id": "a", "type": "select", "new": 1})]);

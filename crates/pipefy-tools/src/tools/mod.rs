@@ -9,6 +9,7 @@ mod classified;
 mod comments;
 mod conditions;
 mod container;
+mod dates;
 mod definitions;
 mod emails;
 mod export;
@@ -33,7 +34,7 @@ mod records;
 mod relations;
 mod reports;
 mod service_accounts;
-mod shared;
+pub(crate) mod shared;
 pub(crate) mod sheet;
 mod tables;
 #[cfg(test)]

@@ -6,6 +6,15 @@ use serde_json::{Map, Value};
 
 use crate::{Act, Call, Explain, Outcome, Page, Plan, ToolError, dig};
 
+/// The colors of pipes, phases and tables (`Colors` of the schema), for hints.
+pub(crate) const COLORS: &str =
+    "color is one of blue, cyan, gray, green, indigo, lime, orange, pink, purple, red, sky, yellow";
+
+/// The types of fields (`FieldTypeId`, `spec/tools-pipes-cards.md` "Field definitions"), for hints: others may exist.
+pub(crate) const FIELD_TYPES: &str = "types are assignee_select, attachment, checklist_horizontal, checklist_vertical, cnpj, connector (with connectedRepoId), \
+     cpf, currency, date, datetime, due_date, dynamic_content, email, id, label_select, long_text, number, phone, \
+     radio_horizontal, radio_vertical, select, short_text, statement, time; those with choices need options";
+
 /// The object of a value without its null keys.
 pub(crate) fn no_nulls(value: &impl Serialize) -> Map<String, Value> {
     match serde_json::to_value(value) {

@@ -110,6 +110,8 @@ pub(crate) struct Mock {
     key: ConfirmationKey,
     person: Option<Person>,
     room: Option<usize>,
+    /// The approval that was used last.
+    approved: Mutex<Option<String>>,
 }
 
 impl Mock {
@@ -133,12 +135,14 @@ impl Mock {
                 ipaas: None,
                 local: Some(Local::default()),
                 selections: Selections::default(),
+                spent: Default::default(),
             },
             policy: Policy::default(),
             settings: PipefySettings::for_base_url(base_url, policy).unwrap(),
             key: ConfirmationKey::from_bytes(b"tests"),
             person: None,
             room: None,
+            approved: Mutex::default(),
         }
     }
 
@@ -159,6 +163,11 @@ impl Mock {
             error["extensions"] = json!({ "code": code, "correlation_id": "corr-1" });
         }
         self.body(root, json!({ "data": { root: null }, "errors": [error] }))
+    }
+
+    /// `root` fails like this.
+    pub(crate) fn failing(self, root: &str, error: Error) -> Self {
+        self.add(root, Scripted::Fail(error))
     }
 
     /// `root` gives no answer in time.
@@ -266,6 +275,7 @@ impl Mock {
         let mut arguments = object(arguments);
         arguments.insert("confirm".to_owned(), true.into());
         arguments.insert("confirmation_token".to_owned(), token.into());
+        *self.approved.lock().unwrap() = Some(token.to_owned());
         self.reply(tool, arguments.into()).await
     }
 
@@ -366,6 +376,20 @@ impl WriteRules {
         }
     }
 
+    /// The approval that was used does not approve the same call again.
+    async fn approves_once(&self, mock: &Mock, reply: &Value) {
+        let Some(token) = mock.approved.lock().unwrap().clone() else { return };
+        assert!(reply.get("requires_confirmation").is_none(), "{}: {reply}", self.tool);
+        let mut again = object(self.arguments.clone());
+        again.insert("confirm".to_owned(), true.into());
+        again.insert("confirmation_token".to_owned(), token.clone().into());
+        let reply = mock.reply(self.tool, again.into()).await;
+        assert_eq!(reply["requires_confirmation"], true, "{}: {reply}", self.tool);
+        assert!(reply["message"].as_str().is_some_and(|text| text.contains("used already")), "{}: {reply}", self.tool);
+        assert_ne!(reply["confirmation_token"], token.as_str(), "{}", self.tool);
+        assert_eq!(mock.writes().len(), self.writes.len(), "{}: one approval wrote twice", self.tool);
+    }
+
     /// Sends exactly its mutations, once each, whatever happens; dry runs, previews and read-only servers send none.
     pub(crate) async fn check(self) -> Vec<Sent> {
         let tool = self.tool;
@@ -377,6 +401,7 @@ impl WriteRules {
         let roots: Vec<&str> = sent.iter().map(|sent| sent.root.as_str()).collect();
         let expected: Vec<&str> = self.writes.iter().map(|(root, _)| *root).collect();
         assert_eq!(roots, expected, "{tool}");
+        self.approves_once(&mock, &reply).await;
 
         let mut dry = object(self.arguments.clone());
         dry.insert("dry_run".to_owned(), true.into());

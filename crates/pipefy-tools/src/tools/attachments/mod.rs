@@ -1,6 +1,7 @@
 //! Attachments: files put into Pipefy's storage and referred to by a field.
 
 mod create_attachment_presigned_url;
+mod field;
 mod mime;
 mod source;
 mod upload;

@@ -72,6 +72,14 @@ impl Storage {
     }
 }
 
+/// A card, and a record, that have one attachment field.
+fn form(mock: Mock) -> Mock {
+    let field =
+        |slug: &str, kind: &str| json!({"id": slug, "uuid": format!("u-{slug}"), "internal_id": "9", "type": kind});
+    mock.on("card", json!({"pipe": {"start_form_fields": [field("text", "short_text")], "phases": [{"fields": [field("f", "attachment")]}]}}))
+        .on("table_record", json!({"table": {"table_fields": [field("f", "attachment"), field("text", "number")]}}))
+}
+
 fn file(bytes: &[u8]) -> tempfile::NamedTempFile {
     let mut file = tempfile::Builder::new().suffix(".pdf").tempfile().unwrap();
     file.write_all(bytes).unwrap();
@@ -86,7 +94,7 @@ fn arguments(path: &std::path::Path) -> Value {
 async fn a_file_is_put_to_storage_and_the_field_points_at_its_decoded_path() {
     let storage = Storage::answering("200 OK", "").await;
     let file = file(&vec![7; 300_000]);
-    let mock = Mock::at(&storage.base)
+    let mock = form(Mock::at(&storage.base))
         .on("createPresignedUrl", storage.presigned())
         .on("updateCardField", json!({"success": true}));
     let reply = mock.reply("upload_attachment_to_card", arguments(file.path())).await;
@@ -115,7 +123,7 @@ async fn a_file_is_put_to_storage_and_the_field_points_at_its_decoded_path() {
 async fn a_record_gets_its_file_too() {
     let storage = Storage::answering("204 No Content", "").await;
     let file = file(b"x");
-    let mock = Mock::at(&storage.base)
+    let mock = form(Mock::at(&storage.base))
         .on("createPresignedUrl", storage.presigned())
         .on("setTableRecordFieldValue", json!({"table_record": {"id": "5"}}));
     let arguments = json!({"organization_id": "o", "table_record_id": 5, "field_id": "f", "file_path": file.path(), "content_type": " "});
@@ -135,12 +143,12 @@ async fn a_refused_put_leaves_the_field_alone_and_shows_no_url() {
     ] {
         let storage = Storage::answering(status, body).await;
         let file = file(b"x");
-        let mock = Mock::at(&storage.base).on("createPresignedUrl", storage.presigned());
+        let mock = form(Mock::at(&storage.base)).on("createPresignedUrl", storage.presigned());
         let reply = mock.reply("upload_attachment_to_card", arguments(file.path())).await;
         assert_eq!(reply["step"], "s3_upload", "{reply}");
         let text = reply["error"]["message"].as_str().unwrap();
         assert!(text.contains(needle) && !text.contains("secretsignature") && !text.contains("http://"), "{text}");
-        assert_eq!(mock.roots(), ["createPresignedUrl"]);
+        assert_eq!(mock.roots(), ["card", "createPresignedUrl"]);
         assert_eq!(storage.seen.lock().unwrap().len(), 1);
     }
 }
@@ -149,7 +157,7 @@ async fn a_refused_put_leaves_the_field_alone_and_shows_no_url() {
 async fn a_failed_field_update_gives_the_storage_path_away() {
     let storage = Storage::answering("200 OK", "").await;
     let file = file(b"x");
-    let mock = Mock::at(&storage.base).on("createPresignedUrl", storage.presigned()).error(
+    let mock = form(Mock::at(&storage.base)).on("createPresignedUrl", storage.presigned()).error(
         "updateCardField",
         "Field not found",
         "RESOURCE_NOT_FOUND",
@@ -182,17 +190,17 @@ async fn nothing_is_asked_for_a_file_that_cannot_be_had() {
         (Mock::new(), with(json!({"file_path": folder.path()})), "file_read", "not found"),
         (Mock::new(), with(json!({"file_path": huge.path()})), "file_read", "too large"),
         (Mock::new(), with(json!({"file_path": "~nobody/x"})), "file_read", "expansion"),
-        (Mock::new(), with(json!({"file_url": "ftp://files.example.com/a.pdf"})), "download", "HTTPS"),
-        (Mock::new(), with(json!({"file_url": "https://127.0.0.1/a.pdf"})), "download", ""),
+        (form(Mock::new()), with(json!({"file_url": "ftp://files.example.com/a.pdf"})), "download", "HTTPS"),
+        (form(Mock::new()), with(json!({"file_url": "https://127.0.0.1/a.pdf"})), "download", ""),
     ] {
         let reply = mock.reply("upload_attachment_to_card", arguments.clone()).await;
         assert_eq!(reply["step"], step, "{arguments}: {reply}");
         assert!(reply["error"]["message"].as_str().unwrap().contains(needle), "{needle}: {reply}");
-        assert!(mock.sent().is_empty());
+        assert!(mock.writes().is_empty());
     }
     let home = folder.path().join("a.csv");
     std::fs::write(&home, "x").unwrap();
-    let mock = Mock::new().env("HOME", folder.path().to_str().unwrap()).error("createPresignedUrl", "no", "");
+    let mock = form(Mock::new()).env("HOME", folder.path().to_str().unwrap()).error("createPresignedUrl", "no", "");
     let reply = mock.reply("upload_attachment_to_card", with(json!({"file_path": "~/a.csv"}))).await;
     assert_eq!(
         (&reply["step"], &mock.writes()[0].variables["contentType"]),
@@ -205,7 +213,7 @@ async fn the_plan_of_an_upload_is_shown_without_touching_anything() {
     let file = file(b"abc");
     let mut with_dry_run = arguments(file.path());
     with_dry_run["dry_run"] = json!(true);
-    let mock = Mock::new();
+    let mock = form(Mock::new());
     let reply = mock.reply("upload_attachment_to_card", with_dry_run).await;
     assert_eq!(reply["steps"].as_array().unwrap().len(), 3);
     assert_eq!(reply["steps"][0]["variables"]["contentLength"], 3);
@@ -217,7 +225,7 @@ async fn the_plan_of_an_upload_is_shown_without_touching_anything() {
             && !reply.to_string().contains("secret"),
         "{reply}"
     );
-    assert!(mock.sent().is_empty());
+    assert!(mock.writes().is_empty());
     let reply = mock.read_only().reply("upload_attachment_to_card", arguments(file.path())).await;
     assert_eq!(reply["error"]["code"], "READ_ONLY");
 }
@@ -255,4 +263,55 @@ async fn a_presigned_url_is_given_with_its_path_and_life() {
     let reply = mock.reply("create_attachment_presigned_url", json!({"organization_id": 1, "file_name": " "})).await;
     assert_eq!(reply["step"], "validation");
     assert!(reply["error"]["message"].as_str().unwrap().contains("file_name") && mock.sent().is_empty());
+}
+
+#[tokio::test]
+async fn a_field_that_takes_no_file_is_refused_before_anything_is_uploaded() {
+    let file = file(b"x");
+    for (tool, id, field, part) in [
+        ("upload_attachment_to_card", "card_id", "text", "of type short_text"),
+        ("upload_attachment_to_card", "card_id", "none", "no field 'none'"),
+        ("upload_attachment_to_card", "card_id", "u-f", "slug of the field, which is 'f'"),
+        ("upload_attachment_to_table_record", "table_record_id", "text", "of type number"),
+        ("upload_attachment_to_table_record", "table_record_id", "none", "attachment fields are f"),
+    ] {
+        let mock = form(Mock::new());
+        let arguments = json!({"organization_id": 1, id: 5, "field_id": field, "file_path": file.path()});
+        let reply = mock.reply(tool, arguments).await;
+        let text = reply["error"]["message"].as_str().unwrap();
+        assert!(text.contains(part) && text.contains("Nothing was uploaded"), "{tool}: {text}");
+        assert_eq!((&reply["step"], &reply["error"]["code"]), (&json!("validation"), &json!("INVALID_ARGUMENTS")));
+        assert!(mock.writes().is_empty());
+    }
+    // A card that is not there is told before the bytes move, too; what cannot be read is left to Pipefy.
+    let mock = Mock::new().error("card", "Card not found", "RESOURCE_NOT_FOUND");
+    let reply = mock.reply("upload_attachment_to_card", arguments(file.path())).await;
+    assert_eq!(
+        (&reply["step"], &reply["error"]["code"]),
+        (&json!("validation"), &json!("RESOURCE_NOT_FOUND")),
+        "{reply}"
+    );
+    for unread in [Mock::new().error("card", "denied", "PERMISSION_DENIED"), Mock::new().on("card", Value::Null)] {
+        let mock = unread.error("createPresignedUrl", "no", "");
+        assert_eq!(mock.reply("upload_attachment_to_card", arguments(file.path())).await["step"], "presigned_url");
+    }
+}
+
+#[tokio::test]
+async fn the_file_is_looked_for_in_its_field() {
+    for (url, verified) in
+        [("https://s.example/orgs/1/relat%C3%B3rio%20%281%29.pdf?sig=1", true), ("https://s.example/other.pdf", false)]
+    {
+        let storage = Storage::answering("200 OK", "").await;
+        let file = file(b"x");
+        let values = json!({"fields": [{"field": {"id": "f"}, "value": "", "array_value": [url]}]});
+        let mock = form(Mock::at(&storage.base))
+            .on("createPresignedUrl", storage.presigned())
+            .on("updateCardField", json!({"success": true}))
+            .on("card", values);
+        let mut arguments = arguments(file.path());
+        arguments["verify"] = true.into();
+        let reply = mock.reply("upload_attachment_to_card", arguments).await;
+        assert_eq!(reply["verification"]["verified"], verified, "{reply}");
+    }
 }

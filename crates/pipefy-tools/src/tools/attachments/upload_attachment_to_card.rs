@@ -2,9 +2,13 @@ use pipefy::cards;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::field::{Target, takes_files};
 use super::source::Source;
 use super::upload::{self, Upload};
-use crate::{Act, Call, CheckedId, Domain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Write};
+use crate::readback;
+use crate::{
+    Act, Call, CheckedId, Domain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Verification, Write,
+};
 
 /// Uploads one file (at most 100 MiB) and makes it the value of a card's attachment field, replacing what was there.
 #[derive(Deserialize, JsonSchema)]
@@ -39,11 +43,18 @@ impl Write for UploadAttachmentToCard {
         let (path, url) = (self.file_path.as_deref(), self.file_url.as_deref());
         let source = Source::find(call, path, url, self.file_name.as_deref(), self.content_type.as_deref()).await?;
         let (card_id, field_id) = (self.card_id.to_string(), self.field_id.to_string());
+        takes_files(call, Target::Card(&card_id), &field_id).await?;
         let upload = Upload { source, field_id: field_id.clone(), target: ("card_id", card_id.clone()) };
         Ok(upload::plan(&self.organization_id, upload, |value| cards::update_card_field(&card_id, &field_id, value)))
     }
 
     async fn act(plan: &Plan<Upload>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
         upload::act(plan, act).await
+    }
+
+    async fn verify(plan: &Plan<Upload>, _: &Outcome, call: &Call<'_>) -> Option<Verification> {
+        let Upload { source, field_id, target: (_, id) } = &plan.keep;
+        let read = call.query(cards::get_card_values(id)).await;
+        Some(readback::holds_file(read, "card.fields", field_id, &source.name))
     }
 }

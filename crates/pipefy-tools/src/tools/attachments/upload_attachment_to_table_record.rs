@@ -2,9 +2,11 @@ use pipefy::tables;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::field::{Target, takes_files};
 use super::source::Source;
 use super::upload::{self, Upload};
-use crate::{Act, Call, CheckedId, Domain, IdArg, IdKind, Op, Outcome, Plan, Shape, ToolError, Write};
+use crate::readback;
+use crate::{Act, Call, CheckedId, Domain, IdArg, IdKind, Op, Outcome, Plan, Shape, ToolError, Verification, Write};
 
 /// Uploads one file (at most 100 MiB) and makes it the value of a record's attachment field, replacing what was there.
 #[derive(Deserialize, JsonSchema)]
@@ -37,6 +39,7 @@ impl Write for UploadAttachmentToTableRecord {
         let (path, url) = (self.file_path.as_deref(), self.file_url.as_deref());
         let source = Source::find(call, path, url, self.file_name.as_deref(), self.content_type.as_deref()).await?;
         let (record_id, field_id) = (self.table_record_id.to_string(), self.field_id.to_string());
+        takes_files(call, Target::Record(&record_id), &field_id).await?;
         let upload = Upload { source, field_id: field_id.clone(), target: ("table_record_id", record_id.clone()) };
         Ok(upload::plan(&self.organization_id, upload, |value| {
             tables::set_table_record_field_value(&record_id, &field_id, value)
@@ -45,5 +48,11 @@ impl Write for UploadAttachmentToTableRecord {
 
     async fn act(plan: &Plan<Upload>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
         upload::act(plan, act).await
+    }
+
+    async fn verify(plan: &Plan<Upload>, _: &Outcome, call: &Call<'_>) -> Option<Verification> {
+        let Upload { source, field_id, target: (_, id) } = &plan.keep;
+        let read = call.query(tables::get_record_values(id)).await;
+        Some(readback::holds_file(read, "table_record.record_fields", field_id, &source.name))
     }
 }

@@ -3,10 +3,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use crate::readback::{self, Sent, asked};
 use crate::tools::definitions::{self, Definition};
 use crate::tools::form;
 use crate::tools::permission::membership_lines;
-use crate::tools::shared::{non_blank, strings, text_of};
+use crate::tools::shared::{list_at, non_blank, strings, text_of};
 use crate::{
     Act, Call, CheckedId, Domain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Verification, Write, dig,
 };
@@ -134,17 +135,29 @@ impl Write for CreateCard {
 
     async fn verify(plan: &Plan<NewCard>, outcome: &Outcome, call: &Call<'_>) -> Option<Verification> {
         let id = text_of(dig(&outcome.body.value(), "createCard.card.id"))?;
-        Some(match call.query(cards::get_card(&id, false)).await {
-            Ok(data) => {
-                let value = data.value();
-                let phase = text_of(dig(&value, "card.current_phase.id"));
-                let there = text_of(dig(&value, "card.id")).as_deref() == Some(&id);
-                let placed = plan.keep.phase_id.is_none() || plan.keep.phase_id == phase;
-                let place = phase.map_or_else(|| "no phase".to_owned(), |phase| format!("phase {phase}"));
-                Verification::of(there && placed, format!("read back: card {id} in {place}"))
-            }
-            Err(error) => Verification::unknown(error.to_string()),
-        })
+        let value = match call.query(cards::get_card(&id, false)).await {
+            Ok(data) => data.value(),
+            Err(error) => return Some(Verification::unknown(error.to_string())),
+        };
+        let phase = text_of(dig(&value, "card.current_phase.id"));
+        let there = text_of(dig(&value, "card.id")).as_deref() == Some(&id);
+        let placed = plan.keep.phase_id.is_none() || plan.keep.phase_id == phase;
+        let place = phase.map_or_else(|| "no phase".to_owned(), |phase| format!("phase {phase}"));
+        let note = format!("read back: card {id} in {place}");
+        let input = asked(plan);
+        let attributes = input.get("fields_attributes").map_or(&[][..], |list| list_at(list, ""));
+        if !(there && placed) || attributes.is_empty() {
+            return Some(Verification::of(there && placed, note));
+        }
+        let sent = attributes.iter().filter_map(|entry| {
+            Some(Sent {
+                field: entry.get("field_id")?.as_str()?,
+                value: entry.get("field_value")?,
+                operation: "REPLACE",
+            })
+        });
+        let values = readback::values(call.query(cards::get_card_values(&id)).await, "card.fields", sent);
+        Some(Verification { note: format!("{note}; {}", values.note), ..values })
     }
 }
 

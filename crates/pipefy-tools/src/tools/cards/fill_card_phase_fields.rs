@@ -6,7 +6,9 @@ use super::values::{FieldValues, card_before};
 use crate::tools::definitions::{self, Definition, PhaseForm};
 use crate::tools::form;
 use crate::tools::shared::strings;
-use crate::{Act, Call, CheckedId, Domain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Write};
+use crate::{
+    Act, Call, CheckedId, Domain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Verification, Write,
+};
 
 /// Writes values of a phase's editable fields on a card. Clients that can show forms ask the user first.
 #[derive(Deserialize, JsonSchema)]
@@ -81,6 +83,13 @@ impl Write for FillCardPhaseFields {
                 let skipped = (!skipped.is_empty()).then(|| strings(skipped));
                 Ok(outcome.extra_opt("skipped_field_ids", skipped).extra_opt("warning", warning.clone()))
             }
+        }
+    }
+
+    async fn verify(plan: &Plan<Fill>, _: &Outcome, call: &Call<'_>) -> Option<Verification> {
+        match &plan.keep {
+            Fill::Nothing(_) => Some(Verification::unknown("nothing was written")),
+            Fill::Write { values, .. } => Some(values.verify(call).await),
         }
     }
 }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::ToolError;
+use crate::tools::dates::is_reversed;
 
 const ATTRIBUTES: [&str; 13] = [
     "ID",
@@ -207,11 +208,25 @@ fn range(value: &Value, path: &mut Vec<Value>, problems: &mut Vec<Problem>) {
         }
         path.pop();
     }
+    if map.get("min").zip(map.get("max")).is_some_and(|(min, max)| is_upside_down(min, max)) {
+        let message = "min must not be greater than max".to_owned();
+        problems.push(Problem { path: path.clone(), slug: "value_error", message });
+    }
     for name in map.keys().filter(|name| !matches!(name.as_str(), "min" | "max")) {
         path.push(name.as_str().into());
         let message = "is not a known argument".to_owned();
         problems.push(Problem { path: path.clone(), slug: "extra_forbidden", message });
         path.pop();
+    }
+}
+
+/// Whether a range that finds nothing was surely not meant: numbers or dates in the wrong order. Other values are Pipefy's to
+/// compare.
+fn is_upside_down(min: &Value, max: &Value) -> bool {
+    match (min, max) {
+        (Value::Number(min), Value::Number(max)) => min.as_f64().zip(max.as_f64()).is_some_and(|(min, max)| min > max),
+        (Value::String(min), Value::String(max)) => is_reversed(min.trim(), max.trim()),
+        _ => false,
     }
 }
 
@@ -268,6 +283,27 @@ mod tests {
             assert!(error.message.contains(clause), "{clause} / {}", error.message);
         }
         assert_eq!(error.details["errors"].as_array().unwrap().len(), 6);
+    }
+
+    #[test]
+    fn a_reversed_range_is_refused_where_the_order_is_sure() {
+        for (min, max) in [(json!(5), json!(4)), (json!("2026-02-01"), json!("2026-01-31"))] {
+            let error =
+                check(json!({"and": [{"attribute": "CREATED_AT", "nbetween": {"min": min, "max": max}}]})).unwrap_err();
+            assert!(
+                error.message.contains("where.and.0.nbetween: min must not be greater than max"),
+                "{}",
+                error.message
+            );
+        }
+        for (min, max) in [
+            (json!(4), json!(5)),
+            (json!("b"), json!("a")),
+            (json!("2026-01-31"), json!("2026-02-01")),
+            (json!(5), json!("4")),
+        ] {
+            assert!(check(json!({"attribute": "ID", "between": {"min": min, "max": max}})).is_ok());
+        }
     }
 
     #[test]

@@ -475,3 +475,75 @@ async fn all_pages_end_in_time_and_calls_put_together_are_the_whole() {
     assert!(calls > 2);
     assert_eq!(seen, (0..50).map(|i| i.to_string()).collect::<Vec<_>>());
 }
+
+#[tokio::test]
+async fn everything_that_was_written_to_a_card_is_read_back() {
+    let shown = json!({"id": "5", "title": "T", "due_date": "2026-12-01T03:00:00Z", "assignees": [{"id": 2}, {"id": "1"}], "labels": []});
+    let mock = Mock::new().on("updateCard", json!({"card": {"id": "5"}})).on("card", shown);
+    let arguments = json!({"card_id": 5, "title": "T", "due_date": "2026-12-01T00:00:00-03:00", "assignee_ids": [1, 2], "label_ids": []});
+    let mut asked = arguments.clone();
+    asked["verify"] = true.into();
+    let reply = mock.reply("update_card", asked).await;
+    assert_eq!(reply["verification"]["verified"], true, "{reply}");
+    let mut other = arguments;
+    other["assignee_ids"] = json!([1]);
+    other["verify"] = true.into();
+    let reply = mock.reply("update_card", other).await;
+    assert_eq!(reply["verification"]["note"], "shown otherwise than asked: assignee_ids");
+
+    let entry =
+        |slug: &str, value: &str, list: Value| json!({"field": {"id": slug}, "value": value, "array_value": list});
+    let values = json!({"fields": [entry("amount", "3.0", Value::Null), entry("tags", "[]", json!(["a", "b"]))]});
+    let mock = Mock::new()
+        .on("updateFieldsValues", json!({"success": true}))
+        .on("updateCardField", json!({"success": true}))
+        .on("card", values);
+    for (updates, verified) in [
+        (json!([{"field_id": "amount", "value": 3}, {"field_id": "tags", "value": ["b"], "operation": "ADD"}]), true),
+        (
+            json!([{"field_id": "gone", "value": null}, {"field_id": "tags", "value": ["c"], "operation": "REMOVE"}]),
+            true,
+        ),
+        (json!([{"field_id": "amount", "value": 4}]), false),
+    ] {
+        let reply = mock.reply("update_card", json!({"card_id": 5, "field_updates": updates, "verify": true})).await;
+        assert_eq!(reply["verification"]["verified"], verified, "{reply}");
+    }
+    let reply = mock
+        .reply("update_card_field", json!({"card_id": 5, "field_id": "tags", "new_value": ["b", "a"], "verify": true}))
+        .await;
+    assert_eq!(reply["verification"], json!({"verified": true, "note": "compared tags"}), "{reply}");
+}
+
+#[tokio::test]
+async fn a_move_that_a_hidden_required_field_stops_says_so_in_every_spelling_of_its_id() {
+    let field = json!({"id": "amount", "internal_id": "31", "uuid": "11111111-2222-4333-8444-555555555555", "label": "Amount",
+        "type": "number", "required": true});
+    for (id, hidden) in [("amount", true), ("31", true), ("11111111-2222-4333-8444-555555555555", true), ("32", false)]
+    {
+        let rule = json!({"id": "7", "actions": [{"actionId": " Hidden ", "phaseFieldId": id}]});
+        let phase = json!({"id": "8", "name": "Here", "cards_can_be_moved_to_phases": [{"id": "9"}], "fields": [field],
+            "fieldConditions": [rule]});
+        let mock = Mock::new()
+            .error("moveCardToPhase", "Field \"Amount\" is required.", "")
+            .on("card", json!({"id": "5", "current_phase": {"id": "8", "name": "Here"}}))
+            .on("phase", phase);
+        let reply = mock.reply("move_card_to_phase", json!({"card_id": 5, "destination_phase_id": 9})).await;
+        let text = reply["error"]["message"].as_str().unwrap();
+        assert_eq!(text.contains("may be hidden by a field condition"), hidden, "{id}: {text}");
+        assert!(text.starts_with("Field \"Amount\" is required. "), "{text}");
+        assert_eq!(mock.roots().iter().filter(|root| *root == "card").count(), 1, "the card is read once");
+    }
+}
+
+#[tokio::test]
+async fn a_deletion_names_a_pipe_without_a_name_and_links_lead_to_the_configured_host() {
+    let mock = Mock::new().on("card", json!({"id": "5", "title": "T", "pipe": {"id": "1", "name": null}}));
+    let reply = mock.reply("delete_card", json!({"card_id": 5})).await;
+    assert_eq!(reply["resource"], "card 'T' (ID: 5) from pipe 'Unknown Pipe'");
+    let mock = Mock::at("https://pipefy.example.com")
+        .on("pipe", json!({"start_form_fields": []}))
+        .on("createCard", json!({"card": {"id": "77", "title": "T"}}));
+    let reply = mock.reply("create_card", json!({"pipe_id": 1})).await;
+    assert!(reply["card_link"].as_str().unwrap().contains("(https://pipefy.example.com/open-cards/77)"), "{reply}");
+}

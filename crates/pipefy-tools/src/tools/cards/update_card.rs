@@ -3,12 +3,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use crate::readback;
 use crate::tools::cards::values::{self, FieldValues};
 use crate::tools::definitions::is_ambiguous_date;
-use crate::tools::shared::text_of;
 use crate::{
     Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Verification,
-    Write, dig,
+    Write,
 };
 
 /// Changes a card: either several fields (`field_updates`, which wins) or title, assignees, labels and due date. Both lists
@@ -31,9 +31,13 @@ pub(crate) struct UpdateCard {
 }
 
 pub(crate) enum Change {
-    Attributes { card_id: String, title: Option<String>, others: Vec<&'static str>, warning: Option<String> },
+    Attributes { card_id: String, warning: Option<String> },
     Fields(FieldValues),
 }
+
+/// What values that Pipefy refuses may be.
+const HINT: &str = "due_date takes YYYY-MM-DD or a date-time with offset, label_ids those of `get_labels`, assignee_ids user ids \
+                    of `get_pipe_members`.";
 
 impl Write for UpdateCard {
     const OP: Op = Op::write("update_card", Domain::Workflow, Shape::Raw)
@@ -57,23 +61,16 @@ impl Write for UpdateCard {
             }
             None => {
                 let mut input = Map::new();
-                let others = [
-                    (self.assignee_ids.is_some(), "assignee_ids"),
-                    (self.label_ids.is_some(), "label_ids"),
-                    (self.due_date.is_some(), "due_date"),
-                ];
-                let others = others.into_iter().filter_map(|(given, name)| given.then_some(name)).collect();
                 let warning = self.due_date.as_deref().filter(|date| is_ambiguous_date(date)).map(|_| {
                     "due_date was sent as given; day and month may be read either way, use YYYY-MM-DD.".to_owned()
                 });
                 input.insert("id".to_owned(), id.clone().into());
-                input.extend(self.title.clone().map(|title| ("title".to_owned(), title.into())));
+                input.extend(self.title.map(|title| ("title".to_owned(), title.into())));
                 let ids = |list: Vec<Id>| list.into_iter().map(|id| Value::from(String::from(id))).collect::<Value>();
                 input.extend(self.assignee_ids.map(|list| ("assignee_ids".to_owned(), ids(list))));
                 input.extend(self.label_ids.map(|list| ("label_ids".to_owned(), ids(list))));
                 input.extend(self.due_date.map(|date| ("due_date".to_owned(), date.into())));
-                Plan::new(Change::Attributes { card_id: id, title: self.title, others, warning })
-                    .then(cards::update_card(input))
+                Plan::new(Change::Attributes { card_id: id, warning }).then(cards::update_card(input))
             }
         };
         plan.before = before;
@@ -88,19 +85,17 @@ impl Write for UpdateCard {
         let Some(mutation) = plan.mutations().next() else {
             return Err(ToolError::internal("the plan holds no step"));
         };
-        let explain = Explain::doing("update card").about("card", id);
+        let explain = Explain::doing("update card").about("card", id).hint(HINT);
         let data = act.send(mutation).await.map_err(|e| explain.map(act, e))?;
         Ok(Outcome::new(data).extra_opt("warning", warning))
     }
 
     async fn verify(plan: &Plan<Change>, _: &Outcome, call: &Call<'_>) -> Option<Verification> {
-        let Change::Attributes { card_id, title: Some(title), others, .. } = &plan.keep else { return None };
-        Some(match call.query(cards::get_card(card_id, false)).await {
-            Ok(data) => {
-                let shown = text_of(dig(&data.value(), "card.title"));
-                Verification::compared(shown.as_ref() == Some(title), "title", others)
-            }
-            Err(error) => Verification::unknown(error.to_string()),
-        })
+        let id = match &plan.keep {
+            Change::Attributes { card_id, .. } => card_id,
+            Change::Fields(values) => return Some(values.verify(call).await),
+        };
+        let read = call.query(cards::get_card(id, false)).await;
+        Some(readback::thing(read, "card").matches(plan, &[("assignee_ids", "assignees"), ("label_ids", "labels")]))
     }
 }

@@ -4,9 +4,11 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::values::card_before;
+use crate::readback::{self, Sent, asked};
 use crate::tools::shared::{send_shown, unpacked};
 use crate::{
-    Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Write,
+    Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Verification,
+    Write,
 };
 
 /// Replaces the whole value of one field, lists included; to add or remove items of a list use update_card with ADD or REMOVE.
@@ -37,5 +39,13 @@ impl Write for UpdateCardField {
     async fn act(plan: &Plan, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
         let explain = Explain::doing("update card field").kind("phase_field");
         Ok(Outcome::new(send_shown(plan, act).await.map_err(|e| explain.map(act, e))?))
+    }
+
+    async fn verify(plan: &Plan, _: &Outcome, call: &Call<'_>) -> Option<Verification> {
+        let input = asked(plan);
+        let field = input.get("field_id")?.as_str()?;
+        let sent = Sent { field, value: input.get("new_value")?, operation: "REPLACE" };
+        let read = call.query(cards::get_card_values(input.get("card_id")?.as_str()?)).await;
+        Some(readback::values(read, "card.fields", std::iter::once(sent)))
     }
 }

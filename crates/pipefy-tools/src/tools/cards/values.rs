@@ -3,8 +3,9 @@
 use pipefy::{Mutation, cards};
 use serde_json::{Map, Value, json};
 
+use crate::readback::{self, Sent};
 use crate::tools::shared::text_of;
-use crate::{Act, Call, Explain, Outcome, Plan, ToolError};
+use crate::{Act, Call, Explain, Outcome, Plan, ToolError, Verification};
 
 /// Field values that one request may carry.
 const BATCH: usize = 30;
@@ -63,6 +64,20 @@ impl FieldValues {
         let data = last.ok_or_else(|| ToolError::internal("the plan holds no step"))?;
         let outcome = Outcome::new(data);
         Ok(if batches > 1 { outcome.extra("batches", batches) } else { outcome })
+    }
+
+    /// Reads the fields back.
+    pub(crate) async fn verify(&self, call: &Call<'_>) -> Verification {
+        let text = |value: &'_ Value, key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let parts: Vec<(String, String, Value)> = self
+            .values
+            .iter()
+            .map(|value| {
+                (text(value, "fieldId"), text(value, "operation"), value.get("value").cloned().unwrap_or_default())
+            })
+            .collect();
+        let sent = parts.iter().map(|(field, operation, value)| Sent { field, value, operation });
+        readback::values(call.query(cards::get_card_values(&self.card_id)).await, "card.fields", sent)
     }
 
     /// Adds to a failure what was already written.

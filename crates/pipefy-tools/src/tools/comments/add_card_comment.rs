@@ -5,8 +5,9 @@ use serde_json::json;
 
 use super::failure::{Doing, failed};
 use super::{LONGEST, comment_text};
+use crate::readback::{self, asked};
 use crate::tools::shared::{send, text_of};
-use crate::{Act, Call, Domain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Write, dig};
+use crate::{Act, Call, Domain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Verification, Write, dig};
 
 /// Adds a comment of up to 1000 characters to a card. Repeating it adds another.
 #[derive(Deserialize, JsonSchema)]
@@ -39,6 +40,13 @@ impl Write for AddCardComment {
     async fn act(plan: &Plan, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
         let data = send(plan, act).await.map_err(|e| failed(Doing::Add, e))?;
         commented(&data, "createComment")
+    }
+
+    async fn verify(plan: &Plan, outcome: &Outcome, call: &Call<'_>) -> Option<Verification> {
+        let id = text_of(outcome.body.value().get("comment_id"))?;
+        let card = text_of(asked(plan).get("card_id"))?;
+        let read = call.query(comments::get_card_comments(&card)).await;
+        Some(readback::item(read, "card.comments", &["id"], &id).matches(plan, &[("card_id", "")]))
     }
 }
 

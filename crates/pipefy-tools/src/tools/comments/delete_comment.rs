@@ -5,7 +5,9 @@ use serde_json::{Value, json};
 
 use super::failure::{Doing, failed};
 use crate::tools::shared::send;
-use crate::{Act, Call, Confirmation, Domain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Write};
+use crate::{
+    Act, Call, Confirmation, Domain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Verification, Write,
+};
 
 /// Deletes a comment for good.
 #[derive(Deserialize, JsonSchema)]
@@ -29,5 +31,9 @@ impl Write for DeleteComment {
     async fn act(plan: &Plan, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
         send(plan, act).await.map_err(|e| failed(Doing::Delete, e))?;
         Ok(Outcome::new(Value::Null))
+    }
+
+    async fn verify(_: &Plan, _: &Outcome, _: &Call<'_>) -> Option<Verification> {
+        Some(Verification::unknown("comments are read by card, and this call names none; get_card shows them"))
     }
 }

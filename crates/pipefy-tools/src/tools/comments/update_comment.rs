@@ -6,7 +6,7 @@ use super::add_card_comment::commented;
 use super::comment_text;
 use super::failure::{Doing, failed};
 use crate::tools::shared::send;
-use crate::{Act, Call, Domain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Write};
+use crate::{Act, Call, Domain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Verification, Write};
 
 /// Replaces the text of a comment (up to 1000 characters).
 #[derive(Deserialize, JsonSchema)]
@@ -32,5 +32,9 @@ impl Write for UpdateComment {
     async fn act(plan: &Plan, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
         let data = send(plan, act).await.map_err(|e| failed(Doing::Update, e))?;
         commented(&data, "updateComment")
+    }
+
+    async fn verify(_: &Plan, _: &Outcome, _: &Call<'_>) -> Option<Verification> {
+        Some(Verification::unknown("comments are read by card, and this call names none; get_card shows them"))
     }
 }

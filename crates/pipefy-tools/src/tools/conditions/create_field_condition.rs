@@ -15,7 +15,8 @@ use crate::{
 pub(crate) struct CreateFieldCondition {
     phase_id: CheckedId,
     /// {expressions: [{structure_id, field_address: internal_id, operation, value}], expressions_structure: [[structure_id]]};
-    /// inner lists are joined by and, the outer one by or.
+    /// inner lists are joined by and, the outer one by or. Operations: equals, not_equals, present, blank, string_contains,
+    /// number_greater_than, date_is_after and their like.
     condition: Map<String, Value>,
     /// [{phaseFieldId: internal_id, actionId: show | hide, whenEvaluator}]
     actions: Vec<Map<String, Value>>,
@@ -38,6 +39,7 @@ impl Write for CreateFieldCondition {
         if self.condition.is_empty() {
             return Err(ToolError::invalid("`condition` must be a non-empty object."));
         }
+        lint::operations(&self.condition, None)?;
         lint::actions(&self.actions)?;
         let given = match self.name.as_deref() {
             Some(name) => Some(non_blank(Some(name)).ok_or_else(|| ToolError::invalid("`name` must not be blank."))?),

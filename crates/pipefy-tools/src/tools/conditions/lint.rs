@@ -1,5 +1,6 @@
 //! Mistakes in conditions that Pipefy accepts and that bite later (`spec/tools-pipes-cards.md`, "Field conditions").
 
+use pipefy::conditions::CONDITION_OPERATIONS;
 use pipefy::pipes;
 use serde_json::{Map, Value};
 
@@ -21,6 +22,36 @@ pub(crate) fn actions(actions: &[Map<String, Value>]) -> Result<(), ToolError> {
         ))),
         None => Ok(()),
     }
+}
+
+/// Refuses operations that no expression knows: Pipefy keeps them, and the rule never holds. `stored` is the condition as it
+/// is now; what it holds already stays possible.
+///
+/// # Errors
+/// `INVALID_ARGUMENTS` naming the expression and the operations there are.
+pub(crate) fn operations(condition: &Map<String, Value>, stored: Option<&Value>) -> Result<(), ToolError> {
+    let operation = |expression: &Value| text_of(expression.get("operation")).unwrap_or_default();
+    let kept: Vec<String> =
+        stored.map(|rule| list_at(rule, "condition.expressions")).unwrap_or_default().iter().map(operation).collect();
+    let Some(Value::Array(expressions)) = condition.get("expressions") else { return Ok(()) };
+    for (index, expression) in expressions.iter().enumerate() {
+        let given = operation(expression);
+        // An expression without an operation is one that was never filled in; Pipefy shows such as well.
+        if !given.is_empty() && !CONDITION_OPERATIONS.contains(&given.as_str()) && !kept.contains(&given) {
+            let shown: String = given.chars().take(60).collect();
+            return Err(ToolError::invalid(format!(
+                "condition.expressions[{index}].operation '{}' is not known. Operations are {}.",
+                shown.escape_default(),
+                CONDITION_OPERATIONS.join(", ")
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Whether a condition holds an operation that [`operations`] would refuse without knowing the rule as it is.
+pub(crate) fn is_odd(condition: &Map<String, Value>) -> bool {
+    operations(condition, None).is_err()
 }
 
 /// Refuses to hide required fields of the phase: cards would be stuck there without saying why (field report A08). Skipped

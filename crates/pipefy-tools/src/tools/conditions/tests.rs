@@ -166,7 +166,7 @@ async fn reading_a_rule_and_writing_it_back_changes_nothing() {
     let sent = &mock.writes()[0].variables["input"];
     assert_eq!((&sent["condition"], &sent["actions"]), (&condition, &read["actions"]));
     let text = pipefy::documents::conditions::GET_FIELD_CONDITION.text();
-    for key in ["expressions_structure", "structure_id", "actionId", "phaseFieldId"] {
+    for key in ["expressions_structure", "structure_id", "actionId", "phaseFieldId", "whenEvaluator"] {
         assert!(text.contains(key) && pipefy::documents::phases::GET_PHASE_CONDITIONS.text().contains(key), "{key}");
     }
 }
@@ -182,5 +182,62 @@ async fn a_refused_deletion_has_its_own_shape() {
     ] {
         let reply = Mock::new().on(root, Value::Null).reply(tool, arguments).await;
         assert!(reply["error"]["message"].as_str().unwrap().contains("access denied"), "{reply}");
+    }
+}
+
+#[tokio::test]
+async fn operations_are_those_that_conditions_know() {
+    let condition = |operation: &str| json!({"expressions": [{"structure_id": 0, "field_address": "1", "operation": operation, "value": "x"}], "expressions_structure": [[0]]});
+    let mock = Mock::new();
+    let reply = mock.reply("create_field_condition", with("condition", condition("similar_to"))).await;
+    let text = reply["error"]["message"].as_str().unwrap();
+    assert_eq!((&reply["error"]["code"], mock.sent().len()), (&json!("INVALID_ARGUMENTS"), 0));
+    for part in ["expressions[0].operation", "similar_to", "string_not_contains", "date_in_last_year"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    for known in pipefy::conditions::CONDITION_OPERATIONS.into_iter().chain([""]) {
+        let mock = Mock::new()
+            .on("createFieldCondition", json!({"fieldCondition": {"id": 77}}))
+            .on("fieldCondition", json!({"id": "77", "phase": {"id": 9}}));
+        assert_eq!(
+            mock.reply("create_field_condition", with("condition", condition(known))).await["success"],
+            true,
+            "{known}"
+        );
+    }
+    // What a rule holds already can be written back, whatever it is; nothing else new.
+    let stored = || Mock::new().on("fieldCondition", json!({"id": "1", "condition": condition("odd")}));
+    let mock = stored().on("updateFieldCondition", json!({"fieldCondition": {"id": "1"}}));
+    let reply = mock
+        .reply("update_field_condition", json!({"condition_id": 1, "condition": condition("odd"), "verify": true}))
+        .await;
+    assert_eq!((&reply["success"], &reply["verification"]["verified"]), (&json!(true), &json!(true)), "{reply}");
+    for arguments in
+        [json!({"condition": condition("odder")}), json!({"extra_input": {"condition": condition("odder")}})]
+    {
+        let mut arguments = arguments;
+        arguments["condition_id"] = 1.into();
+        let mock = stored();
+        assert!(
+            mock.reply("update_field_condition", arguments).await["error"]["message"]
+                .as_str()
+                .unwrap()
+                .contains("odder")
+        );
+        assert!(mock.writes().is_empty());
+    }
+}
+
+#[tokio::test]
+async fn an_answer_without_an_id_is_pipefy_s_oddity_and_no_mistake_of_the_caller() {
+    for (tool, root, arguments) in [
+        ("create_field_condition", "createFieldCondition", arguments()),
+        ("update_field_condition", "updateFieldCondition", json!({"condition_id": 1, "name": "N"})),
+    ] {
+        let mock = Mock::new().on(root, json!({"fieldCondition": {"id": null, "name": "N"}}));
+        let reply = mock.reply(tool, arguments).await;
+        let text = reply["error"]["message"].as_str().unwrap();
+        assert!(text.contains("Pipefy answered without the id") && text.contains("before repeating"), "{tool}: {text}");
+        assert_eq!(reply["error"]["code"], "INVALID_ARGUMENTS");
     }
 }

@@ -4,9 +4,11 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{HINT, lint};
+use crate::readback;
 use crate::tools::shared::{extra_keys, non_blank, send, text_of};
 use crate::{
-    Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Write, dig,
+    Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Verification,
+    Write, dig,
 };
 
 /// Changes a field condition. What is given replaces that part whole; take get_field_condition as the start.
@@ -44,6 +46,12 @@ impl Write for UpdateFieldCondition {
             None => None,
         };
         let mut changes = extra_keys(self.extra_input, &["id", "condition_id"]);
+        let inner = changes.get("condition").and_then(Value::as_object).filter(|_| self.condition.is_none());
+        if let Some(condition) = self.condition.as_ref().or(inner).filter(|condition| lint::is_odd(condition)) {
+            let read = call.query(conditions::get_field_condition(&id)).await;
+            let stored = read.ok().and_then(|data| data.value().get_mut("fieldCondition").map(Value::take));
+            lint::operations(condition, stored.as_ref())?;
+        }
         if let Some(Value::Object(condition)) = changes.get("condition") {
             let condition = conditions::normalized_condition(condition);
             changes.insert("condition".to_owned(), condition.into());
@@ -86,6 +94,11 @@ impl Write for UpdateFieldCondition {
         })?;
         let message = format!("Field condition {id} updated.");
         Ok(Outcome::new(json!({ "condition_id": id, "action": "updated" })).message(message))
+    }
+
+    async fn verify(plan: &Plan<String>, _: &Outcome, call: &Call<'_>) -> Option<Verification> {
+        let read = call.query(conditions::get_field_condition(&plan.keep)).await;
+        Some(readback::thing(read, "fieldCondition").matches(plan, &[("phase_id", "phase.id")]))
     }
 }
 

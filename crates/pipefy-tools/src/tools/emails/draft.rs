@@ -5,8 +5,9 @@ use pipefy::{Data, Error, Mutation, cards, emails};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use crate::readback;
 use crate::tools::shared::{required_text, text_of};
-use crate::{Act, Confirmation, Explain, Outcome, Plan, ToolError, dig, digest_of, unknown};
+use crate::{Act, Call, Confirmation, Explain, Outcome, Plan, ToolError, Verification, dig, digest_of, unknown};
 
 /// Keys of `extra_input` that arguments, or what is made of them, stand for.
 const TAKEN: [&str; 9] = ["card_id", "cardid", "to", "subject", "body", "text", "from_", "from", "email_template_id"];
@@ -121,6 +122,16 @@ pub(crate) async fn send(plan: &Plan<Outbox>, act: &Act<'_, '_>) -> Result<Outco
         "Sending was requested; `emailSent` tells whether the e-mail went out."
     };
     Ok(Outcome::new(data).message(message))
+}
+
+/// Whether the e-mail is among those of the card.
+pub(crate) async fn verify(plan: &Plan<Outbox>, outcome: &Outcome, call: &Call<'_>) -> Option<Verification> {
+    let sent = outcome.body.value();
+    let Some(id) = text_of(dig(&sent, "createAndSendInboxEmail.inboxEmail.id")) else {
+        return Some(Verification::unknown("Pipefy gave the e-mail no id to look for"));
+    };
+    let read = call.query(emails::get_card_inbox_emails(&plan.keep.card_id)).await;
+    Some(readback::item(read, "card.inbox_emails", &["id"], &id).is_there("e-mail among those of its card"))
 }
 
 fn was_refused(data: &Data) -> bool {

@@ -6,7 +6,8 @@ use serde_json::{Map, Value};
 use super::draft::{self, Draft, Outbox};
 use crate::tools::shared::{required_text, text_of};
 use crate::{
-    Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Write, dig,
+    Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Verification,
+    Write, dig,
 };
 
 /// Sends an e-mail from a card, written by a template. The first call shows the message; it goes out only when confirmed.
@@ -77,5 +78,9 @@ impl Write for SendEmailWithTemplate {
 
     async fn act(plan: &Plan<Outbox>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
         draft::send(plan, act).await
+    }
+
+    async fn verify(plan: &Plan<Outbox>, outcome: &Outcome, call: &Call<'_>) -> Option<Verification> {
+        draft::verify(plan, outcome, call).await
     }
 }

@@ -4,7 +4,9 @@ use serde_json::{Map, Value};
 
 use super::draft::{self, Draft, Outbox};
 use crate::tools::shared::required_text;
-use crate::{Act, Call, CheckedId, Domain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Write};
+use crate::{
+    Act, Call, CheckedId, Domain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Verification, Write,
+};
 
 /// Sends an e-mail from a card. The first call shows the message; it goes out only when confirmed.
 #[derive(Deserialize, JsonSchema)]
@@ -41,5 +43,9 @@ impl Write for SendInboxEmail {
 
     async fn act(plan: &Plan<Outbox>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
         draft::send(plan, act).await
+    }
+
+    async fn verify(plan: &Plan<Outbox>, outcome: &Outcome, call: &Call<'_>) -> Option<Verification> {
+        draft::verify(plan, outcome, call).await
     }
 }

@@ -197,3 +197,56 @@ async fn listings_filter_and_bound() {
     mock.reply("get_email_templates", json!({"repo_id": 5, "filter_by_name": " "})).await;
     assert_eq!(mock.sent()[0].variables, json!({"repoId": "5", "first": 50}));
 }
+
+#[tokio::test]
+async fn one_approval_sends_one_e_mail() {
+    let mock = Mock::new().on("card", card()).on("createAndSendInboxEmail", sent());
+    let preview = mock.reply("send_inbox_email", inbox()).await;
+    let mut arguments = inbox();
+    arguments["confirm"] = true.into();
+    arguments["confirmation_token"] = preview["confirmation_token"].clone();
+    assert_eq!(mock.reply("send_inbox_email", arguments.clone()).await["success"], true);
+    let again = mock.reply("send_inbox_email", arguments.clone()).await;
+    assert_eq!((&again["requires_confirmation"], mock.writes().len()), (&json!(true), 1), "{again}");
+    // The new preview is an approval of its own.
+    arguments["confirmation_token"] = again["confirmation_token"].clone();
+    assert_eq!(mock.reply("send_inbox_email", arguments).await["success"], true);
+    assert_eq!(mock.writes().len(), 2);
+}
+
+#[tokio::test]
+async fn an_approval_outlives_an_act_that_never_reached_pipefy() {
+    let lost = |sent| pipefy::Error::Transport {
+        endpoint: pipefy::EndpointKind::Public,
+        cause: "refused".to_owned(),
+        sent,
+        kind: pipefy::OperationKind::Mutation,
+    };
+    for (left_this_machine, approvals) in [(false, 1), (true, 2)] {
+        let mock = Mock::new()
+            .on("card", card())
+            .failing("createAndSendInboxEmail", lost(left_this_machine))
+            .on("createAndSendInboxEmail", sent());
+        let preview = mock.reply("send_inbox_email", inbox()).await;
+        let mut arguments = inbox();
+        arguments["confirm"] = true.into();
+        arguments["confirmation_token"] = preview["confirmation_token"].clone();
+        assert_eq!(mock.reply("send_inbox_email", arguments.clone()).await["success"], false);
+        let again = mock.reply("send_inbox_email", arguments).await;
+        let asked = 1 + usize::from(again["requires_confirmation"] == true);
+        assert_eq!(asked, approvals, "{again}");
+    }
+}
+
+#[tokio::test]
+async fn an_e_mail_that_was_sent_is_looked_for_among_those_of_its_card() {
+    for (emails, verified) in [(json!([{"id": 1}]), json!(true)), (json!([]), json!(false)), (Value::Null, Value::Null)]
+    {
+        let shown = json!({"id": "5", "pipe": {"id": "123"}, "inbox_emails": emails});
+        let mock = Mock::new().on("card", shown).on("createAndSendInboxEmail", sent());
+        let mut arguments = inbox();
+        arguments["verify"] = true.into();
+        let reply = mock.confirmed("send_inbox_email", arguments).await;
+        assert_eq!(reply["verification"]["verified"], verified, "{reply}");
+    }
+}

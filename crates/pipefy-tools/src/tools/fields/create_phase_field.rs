@@ -1,9 +1,11 @@
+use pipefy::scope::Lookup;
 use pipefy::{fields, pipes};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::tools::shared::{extra_keys, list_at, required_text, send, text_of};
+use crate::readback;
+use crate::tools::shared::{FIELD_TYPES, extra_keys, required_text, send, text_of};
 use crate::tools::turns;
 use crate::{
     Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Verification,
@@ -53,23 +55,37 @@ impl Write for CreatePhaseField {
     }
 
     async fn act(plan: &Plan<String>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
-        // Not found may be the phase, the type or the connected pipe: Pipefy's own text says which.
-        let explain = Explain::doing("create phase field").about("phase", &plan.keep).keep_not_found();
-        let turn = turns::at(&format!("phase {}", plan.keep)).await;
+        // Not found may be the phase, the type or the connected pipe: Pipefy's own text says which, and the type is told.
+        let explain =
+            Explain::doing("create phase field").about("phase", &plan.keep).keep_not_found().hint(FIELD_TYPES);
+        let turn = turns::at(&place(act, &plan.keep).await).await;
         let sent = send(plan, act).await;
         drop(turn);
-        Ok(Outcome::new(sent.map_err(|e| explain.map(act, e))?).message("Field created."))
+        let data = sent.map_err(|e| with_types(explain.map(act, e)))?;
+        Ok(Outcome::new(data).message("Field created."))
     }
 
     async fn verify(plan: &Plan<String>, outcome: &Outcome, call: &Call<'_>) -> Option<Verification> {
         let uuid = text_of(dig(&outcome.body.value(), "createPhaseField.phase_field.uuid"))?;
-        Some(match call.query(pipes::get_phase_fields(&plan.keep)).await {
-            Ok(data) => {
-                let value = data.value();
-                let mut uuids = list_at(&value, "phase.fields").iter().filter_map(|field| text_of(field.get("uuid")));
-                Verification::of(uuids.any(|found| found == uuid), "looked for the field in its phase")
-            }
-            Err(error) => Verification::unknown(error.to_string()),
-        })
+        let read = call.query(pipes::get_phase_fields(&plan.keep)).await;
+        let found = readback::item(read, "phase.fields", &["uuid"], &uuid);
+        let renamed =
+            [("phase_id", ""), ("sync_with_card", "synced_with_card"), ("connectedRepoId", "connectedRepo.id")];
+        Some(found.matches(plan, &renamed))
     }
+}
+
+/// Where creations must not overlap: the pipe of the phase, or the phase itself where its pipe cannot be read.
+async fn place(call: &Call<'_>, phase_id: &str) -> String {
+    let read = call.query(Lookup::Phase.of(phase_id)).await;
+    match read.ok().and_then(|data| text_of(dig(&data.value(), "phase.repo_id"))) {
+        Some(pipe) => format!("pipe {pipe}"),
+        None => format!("phase {phase_id}"),
+    }
+}
+
+/// A type that Pipefy does not know is refused as not found; which types it knows is said with it.
+pub(crate) fn with_types(error: ToolError) -> ToolError {
+    let about_the_type = error.message.to_lowercase().contains("field type") && !error.message.contains(FIELD_TYPES);
+    if about_the_type { error.clone().message(format!("{} Field {FIELD_TYPES}.", error.message)) } else { error }
 }

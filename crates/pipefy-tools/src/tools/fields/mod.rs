@@ -6,6 +6,7 @@ mod resolve;
 mod update_phase_field;
 
 use crate::capability::Row;
+pub(crate) use create_phase_field::with_types;
 
 pub(crate) const ROWS: &[Row] = &[
     Row::write::<create_phase_field::CreatePhaseField>(),

@@ -1,5 +1,11 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use pipefy::{Budget, Error, GraphqlExecutor, GraphqlResponse, Operation, OperationKind};
 use serde_json::{Value, json};
 
 use crate::tools::testing::{Mock, WriteRules};
@@ -19,6 +25,7 @@ fn pipe() -> Value {
 async fn writes_hold_to_the_rules() {
     for rules in [
         WriteRules::new("create_phase_field", json!({"phase_id": 9, "label": " L ", "field_type": "short_text"}))
+            .read("phase", json!({"repo_id": 1}))
             .write("createPhaseField", json!({"phase_field": {"id": "l"}})),
         WriteRules::new("update_phase_field", json!({"field_id": "amount", "label": " L ", "phase_id": 9}))
             .read("phase", json!({"fields": [field(UUID)]}))
@@ -32,7 +39,7 @@ async fn writes_hold_to_the_rules() {
 
 #[tokio::test]
 async fn arguments_win_over_extra_input_and_retarget_nothing() {
-    let mock = Mock::new().on("createPhaseField", json!({"phase_field": {"id": "l"}}));
+    let mock = Mock::new().on("phase", Value::Null).on("createPhaseField", json!({"phase_field": {"id": "l"}}));
     let extra = json!({"phase_id": "8", "type": "x", "label": "X", "phaseId": "7", "required": false, "help": "h", "none": null});
     let arguments = json!({"phase_id": 9, "label": "L", "field_type": "select", "options": ["a"], "required": true, "extra_input": extra});
     mock.reply("create_phase_field", arguments).await;
@@ -90,9 +97,20 @@ async fn a_slug_is_resolved_where_it_was_said_to_be() {
 
 #[tokio::test]
 async fn a_field_not_found_on_creation_keeps_the_text_of_pipefy() {
-    let mock = Mock::new().error("createPhaseField", "Connected repo not found", "RESOURCE_NOT_FOUND");
+    let of_pipe = || Mock::new().on("phase", json!({"repo_id": 1}));
+    let mock = of_pipe().error("createPhaseField", "Connected repo not found", "RESOURCE_NOT_FOUND");
     let reply = mock.reply("create_phase_field", json!({"phase_id": 9, "label": "L", "field_type": "connector"})).await;
     assert_eq!(reply["error"], json!({"message": "Connected repo not found", "code": "RESOURCE_NOT_FOUND"}));
+    // A type that is not known, or lacks something, is refused with the types there are.
+    for (message, code) in [
+        ("Field type not found with id: magic", "RESOURCE_NOT_FOUND"),
+        ("Connected repo can't be blank", "RECORD_NOT_SAVED"),
+    ] {
+        let mock = of_pipe().error("createPhaseField", message, code);
+        let reply = mock.reply("create_phase_field", json!({"phase_id": 9, "label": "L", "field_type": "magic"})).await;
+        let text = reply["error"]["message"].as_str().unwrap();
+        assert!(text.starts_with(message) && text.contains("connector (with connectedRepoId)"), "{text}");
+    }
     for arguments in [
         json!({"phase_id": 9, "label": " ", "field_type": "x"}),
         json!({"phase_id": 9, "label": "l", "field_type": " "}),
@@ -146,4 +164,68 @@ async fn a_field_that_went_with_its_phase_is_said_to_be_gone() {
     assert_eq!(reply["error"]["code"], "NOT_FOUND");
     let reply = mock(json!([field(UUID)])).confirmed("delete_phase_field", arguments).await;
     assert_eq!(reply["error"]["code"], "INTERNAL_SERVER_ERROR");
+}
+
+/// A Pipefy that counts creations in flight. Every phase belongs to the pipe that is its first digit.
+#[derive(Default)]
+struct Busy {
+    now: Mutex<HashMap<String, usize>>,
+    most: Mutex<HashMap<String, usize>>,
+    /// Creations of two pipes wait for each other here.
+    meeting: Option<tokio::sync::Barrier>,
+}
+
+impl GraphqlExecutor for Busy {
+    fn execute<'a>(&'a self, operation: &'a Operation, _: &'a Budget) -> BoxFuture<'a, Result<GraphqlResponse, Error>> {
+        Box::pin(async move {
+            let variables = &operation.variables;
+            let body = if operation.document.kind() == OperationKind::Query {
+                json!({"data": {"phase": {"repo_id": variables["id"].as_str().unwrap()[..1]}}})
+            } else {
+                let pipe = variables["input"]["phase_id"].as_str().unwrap()[..1].to_owned();
+                let running = {
+                    let mut now = self.now.lock().unwrap();
+                    let running = now.entry(pipe.clone()).or_default();
+                    *running += 1;
+                    *running
+                };
+                {
+                    let mut most = self.most.lock().unwrap();
+                    let most = most.entry(pipe.clone()).or_default();
+                    *most = running.max(*most);
+                }
+                match &self.meeting {
+                    Some(meeting) => drop(meeting.wait().await),
+                    None => tokio::task::yield_now().await,
+                }
+                *self.now.lock().unwrap().get_mut(&pipe).unwrap() -= 1;
+                json!({"data": {"createPhaseField": {"phase_field": {"id": "l"}}}})
+            };
+            Ok(GraphqlResponse::parse(200, &body.to_string().into()).unwrap())
+        })
+    }
+
+    fn credential_occurs_in<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<bool, Error>> {
+        Box::pin(async { Ok(false) })
+    }
+}
+
+async fn create_in(pipefy: Arc<Busy>, phases: &[&str]) {
+    let mock = Mock::new();
+    let calls = phases.iter().map(|phase| {
+        let arguments = json!({"phase_id": phase, "label": "L", "field_type": "short_text"});
+        mock.call_through(pipefy.clone(), "create_phase_field", arguments)
+    });
+    let made = tokio::time::timeout(Duration::from_secs(20), futures_util::future::join_all(calls)).await.unwrap();
+    assert!(made.iter().all(Result::is_ok));
+}
+
+#[tokio::test]
+async fn fields_of_one_pipe_are_created_one_after_the_other_and_pipes_do_not_wait_for_each_other() {
+    let busy = Arc::new(Busy::default());
+    create_in(busy.clone(), &["71", "71", "72", "72", "73"]).await;
+    assert_eq!(*busy.most.lock().unwrap(), HashMap::from([("7".to_owned(), 1)]));
+    // Each waits for the other: were they in one line, neither would end.
+    let busy = Arc::new(Busy { meeting: Some(tokio::sync::Barrier::new(2)), ..Busy::default() });
+    create_in(busy, &["81", "91"]).await;
 }

@@ -1,12 +1,14 @@
-use pipefy::fields;
+use pipefy::{fields, pipes};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::resolve::{self, Place};
+use crate::readback;
 use crate::tools::shared::{extra_keys, non_blank, send, text_of};
 use crate::{
-    Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Write,
+    Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Verification,
+    Write, dig,
 };
 
 /// Changes a field. Slugs are not unique across pipes: give `uuid`, or `phase_id` or `pipe_id` to look it up there.
@@ -45,6 +47,11 @@ fn options(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
+pub(crate) struct Keep {
+    field_id: String,
+    phase_id: Option<String>,
+}
+
 impl Write for UpdatePhaseField {
     const OP: Op = Op::write("update_phase_field", Domain::Workflow, Shape::Result)
         .personas(&[Persona::Builder])
@@ -55,9 +62,9 @@ impl Write for UpdatePhaseField {
             IdArg::new("phase_id", IdKind::Phase),
             IdArg::new("pipe_id", IdKind::Pipe),
         ]);
-    type Keep = String;
+    type Keep = Keep;
 
-    async fn plan(self, call: &Call<'_>) -> Result<Plan<String>, ToolError> {
+    async fn plan(self, call: &Call<'_>) -> Result<Plan<Keep>, ToolError> {
         let label = non_blank(Some(&self.label))
             .ok_or_else(|| ToolError::invalid("`label` is required on every update and must not be blank."))?;
         let field_id = self.field_id.to_string();
@@ -84,14 +91,26 @@ impl Write for UpdatePhaseField {
         input.extend(self.required.map(|required| ("required".to_owned(), required.into())));
         input.extend(self.options.filter(|options| !options.is_null()).map(|options| ("options".to_owned(), options)));
         input.extend(uuid.map(|uuid| ("uuid".to_owned(), uuid.into())));
-        Ok(Plan::new(field_id).then(fields::update_phase_field(input)))
+        Ok(Plan::new(Keep { field_id, phase_id }).then(fields::update_phase_field(input)))
     }
 
-    async fn act(plan: &Plan<String>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
+    async fn act(plan: &Plan<Keep>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
         let explain = Explain::doing("update phase field")
-            .about("phase_field", &plan.keep)
+            .about("phase_field", &plan.keep.field_id)
             .hint("`get_phase_fields` lists slugs (id) and uuids; pass `uuid` when the slug is not unique.");
         let data = send(plan, act).await.map_err(|e| explain.map(act, e))?;
         Ok(Outcome::new(data).message("Field updated."))
+    }
+
+    async fn verify(plan: &Plan<Keep>, outcome: &Outcome, call: &Call<'_>) -> Option<Verification> {
+        let Some(phase_id) = &plan.keep.phase_id else {
+            return Some(Verification::unknown("fields are read by phase, and this call names none; give phase_id"));
+        };
+        // Another label means another slug: the answer has the new one.
+        let slug = text_of(dig(&outcome.body.value(), "updatePhaseField.phase_field.id"));
+        let id = slug.as_deref().unwrap_or(&plan.keep.field_id);
+        let read = call.query(pipes::get_phase_fields(phase_id)).await;
+        let found = readback::item(read, "phase.fields", &["id", "uuid"], id);
+        Some(found.matches(plan, &[("sync_with_card", "synced_with_card")]))
     }
 }

@@ -5,10 +5,13 @@ use serde_json::{Map, Value, json};
 
 use super::binding;
 use super::write_interface_html::html;
+use crate::readback::Found;
 use crate::tools::observability::organization;
-use crate::tools::portals::{failure, with_uuid};
+use crate::tools::portals::{element_in, failure, with_uuid};
 use crate::tools::shared::{given, list_at, required_text, text_of};
-use crate::{Act, Call, CheckedId, Domain, IdArg, IdKind, Op, Outcome, Plan, Shape, ToolError, Write, unknown};
+use crate::{
+    Act, Call, CheckedId, Domain, IdArg, IdKind, Op, Outcome, Plan, Shape, ToolError, Verification, Write, dig, unknown,
+};
 
 #[derive(Clone, Copy, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -121,6 +124,21 @@ impl Write for CreateHtmlInterface {
         })?;
         with_uuids(&mut interface);
         Ok(Outcome::new(interface).parsed(true))
+    }
+
+    async fn verify(plan: &Plan, outcome: &Outcome, call: &Call<'_>) -> Option<Verification> {
+        let interface = outcome.body.value();
+        let page = list_at(&interface, "pages").first()?;
+        let element = text_of(list_at(page, "elements").first()?.get("id"))?;
+        let written = plan.mutations().nth(1)?.operation().variables.get("input")?.get("content")?;
+        let read = call.query(interfaces::get_html_interface(&text_of(interface.get("uuid"))?)).await;
+        Some(match element_in(read, "interface", &element) {
+            Found::Thing(shown) => {
+                let same = dig(&shown, "htmlDocument.content") == Some(written);
+                Verification::of(same, "compared the HTML")
+            }
+            other => other.is_there("element"),
+        })
     }
 }
 

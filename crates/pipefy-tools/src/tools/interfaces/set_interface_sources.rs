@@ -4,9 +4,9 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{binding, no_interface};
-use crate::tools::portals::{failure, sources};
-use crate::tools::shared::{given, send};
-use crate::{Act, Call, CheckedId, Domain, IdArg, IdKind, Op, Outcome, Plan, Shape, ToolError, Write};
+use crate::tools::portals::{element_in, failure, sources};
+use crate::tools::shared::{given, send, text_of};
+use crate::{Act, Call, CheckedId, Domain, IdArg, IdKind, Op, Outcome, Plan, Shape, ToolError, Verification, Write};
 
 /// Replaces the data sources of a customCode element; what its HTML can show.
 #[derive(Deserialize, JsonSchema)]
@@ -79,5 +79,12 @@ impl Write for SetInterfaceSources {
         let Keep { interface_uuid, doing, shown } = &plan.keep;
         send(plan, act).await.map_err(|e| failure::of_sources(e, Some(doing), &no_interface(interface_uuid)))?;
         Ok(Outcome::new(shown.clone()).parsed(true))
+    }
+
+    async fn verify(plan: &Plan<Keep>, outcome: &Outcome, call: &Call<'_>) -> Option<Verification> {
+        let element = text_of(outcome.body.value().get("id"))?;
+        let read = call.query(interfaces::get_html_interface(&plan.keep.interface_uuid)).await;
+        let renamed = [("element_id", ""), ("page_id", ""), ("data_sources", "dataSources")];
+        Some(element_in(read, "interface", &element).matches(plan, &renamed))
     }
 }

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::tools::portals::failure;
 use crate::tools::shared::{given, send};
-use crate::{Act, Call, CheckedId, Domain, IdArg, IdKind, Op, Outcome, Plan, Shape, ToolError, Write};
+use crate::{Act, Call, CheckedId, Domain, IdArg, IdKind, Op, Outcome, Plan, Shape, ToolError, Verification, Write};
 
 /// Writes the whole HTML of a customCode element and publishes it; read get_interface_html_guidelines first.
 #[derive(Deserialize, JsonSchema)]
@@ -34,6 +34,10 @@ impl Write for WriteInterfaceHtml {
         let doing = format!("write the HTML of element {}", plan.keep);
         let data = send(plan, act).await.map_err(|e| failure::of_write(e, &doing, None))?;
         Ok(Outcome::new(data).parsed(true))
+    }
+
+    async fn verify(_: &Plan<String>, _: &Outcome, _: &Call<'_>) -> Option<Verification> {
+        Some(Verification::unknown("HTML is read by interface, and this call names none; read get_interface_html"))
     }
 }
 

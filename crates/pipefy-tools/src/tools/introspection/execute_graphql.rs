@@ -102,32 +102,56 @@ async fn explain(call: &Call<'_>, error: Error, mutation: bool) -> ToolError {
     out
 }
 
-/// `field` and `root` of "Cannot query field 'field' on type 'root'", whatever the quotes.
+/// `field` and `root` of "Cannot query field 'field' on type 'root'" and of "Field 'field' doesn't exist on type 'root'",
+/// whatever the quotes.
 fn misplaced(message: &str) -> Option<(String, String)> {
-    let quoted: Vec<&str> = message.split(['\'', '"', '`']).collect();
-    match quoted.as_slice() {
-        [before, field, between, root, ..]
-            if before.to_lowercase().contains("field")
-                && between.contains("on type")
-                && ["Query", "Mutation"].contains(root) =>
-        {
-            Some(((*field).to_owned(), (*root).to_owned()))
-        }
-        _ => None,
-    }
+    let (before, after) = message.split_once("on type")?;
+    let (_, before) = before.split_once("ield ")?;
+    let root = quoted(after)?;
+    ["Query", "Mutation"].contains(&root).then(|| quoted(before).map(|field| (field.to_owned(), root.to_owned())))?
+}
+
+/// What the text quotes first.
+fn quoted(text: &str) -> Option<&str> {
+    let start = text.find(['\'', '"', '`'])?;
+    let quote = text.get(start..)?.chars().next()?;
+    text.get(start + 1..)?.split_once(quote).map(|(inside, _)| inside)
 }
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
     use super::*;
+    use crate::tools::testing::Mock;
 
     #[test]
     fn a_field_on_the_wrong_root_is_recognised_in_every_quoting() {
         for quote in ['\'', '"', '`'] {
             let message = format!("Cannot query field {quote}createCard{quote} on type {quote}Query{quote}.");
             assert_eq!(misplaced(&message), Some(("createCard".to_owned(), "Query".to_owned())));
+            let message = format!("Field {quote}pipe{quote} doesn't exist on type {quote}Mutation{quote}");
+            assert_eq!(misplaced(&message), Some(("pipe".to_owned(), "Mutation".to_owned())));
         }
         assert_eq!(misplaced("Cannot query field 'x' on type 'Card'"), None);
         assert_eq!(misplaced("no quotes"), None);
+    }
+    #[tokio::test]
+    async fn the_hint_names_the_other_root_and_an_alias_is_no_failure() {
+        let run = async |mock: Mock, query: &str| {
+            mock.reply("execute_graphql", json!({"query": query, "include_parsed": true})).await
+        };
+        for message in
+            ["Cannot query field 'createCard' on type 'Query'", "Field 'createCard' doesn't exist on type 'Query'"]
+        {
+            let mock =
+                Mock::new().error("createCard", message, "").on("__type", json!({"fields": [{"name": "createCard"}]}));
+            let text = run(mock, "{ createCard { id } }").await["error"]["message"].to_string();
+            assert!(text.contains("exists as a mutation"), "{text}");
+        }
+        // Data that is called like a failure is data.
+        let answer = json!({"error": {"id": "1"}, "errors": ["x"]});
+        let mock = Mock::new().body("me", json!({ "data": answer }));
+        let reply = run(mock, "{ error: me { id } errors: organizations { id } }").await;
+        assert_eq!((&reply["success"], &reply["data"]), (&json!(true), &answer), "{reply}");
     }
 }

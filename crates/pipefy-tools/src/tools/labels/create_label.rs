@@ -3,7 +3,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::color::hex_color;
-use crate::tools::shared::{list_at, required_text, send, text_of};
+use crate::readback;
+use crate::tools::shared::{required_text, send, text_of};
 use crate::{
     Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Verification,
     Write, dig,
@@ -41,13 +42,7 @@ impl Write for CreateLabel {
 
     async fn verify(plan: &Plan<String>, outcome: &Outcome, call: &Call<'_>) -> Option<Verification> {
         let id = text_of(dig(&outcome.body.value(), "createLabel.label.id"))?;
-        Some(match call.query(pipes::get_pipe(&plan.keep)).await {
-            Ok(data) => {
-                let value = data.value();
-                let there = list_at(&value, "pipe.labels").iter().any(|l| text_of(l.get("id")).as_ref() == Some(&id));
-                Verification::of(there, "looked for the label in its pipe")
-            }
-            Err(error) => Verification::unknown(error.to_string()),
-        })
+        let read = call.query(pipes::get_pipe(&plan.keep)).await;
+        Some(readback::item(read, "pipe.labels", &["id"], &id).matches(plan, &[("pipe_id", "")]))
     }
 }

@@ -6,7 +6,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::paging::{Counted, counted};
-use crate::tools::shared::{list_at, send, text_of};
+use crate::readback;
+use crate::tools::shared::{send, text_of};
 use crate::{
     Act, Call, CheckedId, Confirmation, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError,
     Verification, Write, dig,
@@ -83,15 +84,11 @@ impl Write for DeleteLabel {
     }
 
     async fn verify(plan: &Plan<Keep>, _: &Outcome, call: &Call<'_>) -> Option<Verification> {
-        let pipe_id = plan.keep.pipe_id.as_deref()?;
-        Some(match call.query(pipes::get_pipe(pipe_id)).await {
-            Ok(data) => {
-                let value = data.value();
-                let mut ids = list_at(&value, "pipe.labels").iter().filter_map(|label| text_of(label.get("id")));
-                Verification::of(!ids.any(|id| id == plan.keep.label_id), "looked for the label in its pipe")
-            }
-            Err(error) => Verification::unknown(error.to_string()),
-        })
+        let Some(pipe_id) = plan.keep.pipe_id.as_deref() else {
+            return Some(Verification::unknown("labels are read by pipe, and this call names none; give pipe_id"));
+        };
+        let read = call.query(pipes::get_pipe(pipe_id)).await;
+        Some(readback::item(read, "pipe.labels", &["id"], &plan.keep.label_id).is_gone("label"))
     }
 }
 

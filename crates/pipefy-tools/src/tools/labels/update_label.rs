@@ -6,7 +6,8 @@ use serde_json::{Map, Value};
 use super::color::hex_color;
 use crate::tools::shared::{extra_keys, required_text, send};
 use crate::{
-    Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Write,
+    Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Verification,
+    Write,
 };
 
 /// Changes a label; Pipefy wants name and color every time.
@@ -43,5 +44,9 @@ impl Write for UpdateLabel {
         let explain = Explain::doing("update label").about("label", &plan.keep);
         let data = send(plan, act).await.map_err(|e| explain.map(act, e))?;
         Ok(Outcome::new(data).message("Label updated."))
+    }
+
+    async fn verify(_: &Plan<String>, _: &Outcome, _: &Call<'_>) -> Option<Verification> {
+        Some(Verification::unknown("labels are read by pipe, and this call names none; read get_labels of its pipe"))
     }
 }

@@ -6,7 +6,8 @@ use serde_json::{Map, Value};
 use super::membership::{is_member, row, row_errors};
 use crate::tools::shared::{required_text, send_unproven};
 use crate::{
-    Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Write,
+    Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Verification,
+    Write,
 };
 
 /// Gives a service account a role on a pipe, and checks that it is a member then.
@@ -70,5 +71,13 @@ impl Write for AddServiceAccountToPipe {
                 Err(if reasons.is_empty() { error } else { error.code("INVALID_ARGUMENTS") })
             }
         }
+    }
+
+    async fn verify(plan: &Plan<Keep>, _: &Outcome, call: &Call<'_>) -> Option<Verification> {
+        let Keep { pipe_id, email } = &plan.keep;
+        Some(match is_member(call, pipe_id, email).await {
+            Some(member) => Verification::of(member, format!("looked for {email} among the members")),
+            None => Verification::unknown("the members could not be read back"),
+        })
     }
 }

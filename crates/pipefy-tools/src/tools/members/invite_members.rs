@@ -3,7 +3,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::membership::{is_member, row, row_errors};
+use super::membership::{ROLES, is_member, row, row_errors};
 use crate::tools::shared::{list_at, send};
 use crate::{
     Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Verification,
@@ -52,8 +52,8 @@ impl Write for InviteMembers {
         let data = send(plan, act).await.map_err(|e| explain.map(act, e))?;
         let refused = row_errors(&data.value());
         if refused.len() >= plan.keep.emails.len() && list_at(&data.value(), "inviteMembers.users").is_empty() {
-            let message = format!("Nobody was invited: {}.", refused.join("; "));
-            return Err(ToolError::invalid(message).code("INVALID_ARGUMENTS"));
+            let message = format!("Nobody was invited: {}. {ROLES}.", refused.join("; "));
+            return Err(ToolError::invalid(message));
         }
         let message = if refused.is_empty() {
             "Members invited.".to_owned()

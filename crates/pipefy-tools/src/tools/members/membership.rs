@@ -29,6 +29,10 @@ pub(crate) fn row(index: usize, member: &Map<String, Value>) -> Result<Value, To
     }
 }
 
+/// The roles of a pipe, for hints: others may exist.
+pub(crate) const ROLES: &str =
+    "Roles of a pipe are admin, member, creator (start form only), my_cards_only and read_and_comment";
+
 /// The reasons that an invitation's answer gives by row.
 pub(crate) fn row_errors(data: &Value) -> Vec<String> {
     list_at(data, "inviteMembers.errors")

@@ -2,6 +2,7 @@ use pipefy::members;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::membership::ROLES;
 use crate::tools::shared::{list_at, required_text, send, text_of};
 use crate::{
     Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Verification,
@@ -41,7 +42,7 @@ impl Write for SetRole {
     }
 
     async fn act(plan: &Plan<Keep>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
-        let explain = Explain::doing("set role").about("pipe", &plan.keep.pipe_id);
+        let explain = Explain::doing("set role").about("pipe", &plan.keep.pipe_id).hint(ROLES);
         let data = send(plan, act).await.map_err(|e| explain.map(act, e))?;
         Ok(Outcome::new(data).message("Role set."))
     }

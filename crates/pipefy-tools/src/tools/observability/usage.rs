@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::organization::{period, uuid_of};
+use crate::tools::dates::{is_date, is_reversed};
 use crate::{Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Read, Shape, ToolError};
 
 /// Shows how many AI credits agents used in a range of dates.
@@ -62,6 +63,14 @@ fn dates<'a>(from: &'a str, to: &'a str) -> Result<Usage<'a>, ToolError> {
         if date.is_empty() {
             return Err(ToolError::invalid(format!("{name} must not be blank.")));
         }
+        if !is_date(date) {
+            return Err(ToolError::invalid(format!(
+                "{name} must be ISO 8601: a day (YYYY-MM-DD) or a date-time, such as 2026-01-31T00:00:00Z."
+            )));
+        }
+    }
+    if is_reversed(from, to) {
+        return Err(ToolError::invalid("filter_date_from must not be after filter_date_to."));
     }
     Ok(Usage { from, to, ..Usage::default() })
 }

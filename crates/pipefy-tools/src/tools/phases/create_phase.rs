@@ -4,6 +4,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::transitions::{self, TRANSITIONS};
+use crate::readback;
 use crate::tools::shared::{required_text, send, text_of};
 use crate::tools::turns;
 use crate::{
@@ -61,15 +62,10 @@ impl Write for CreatePhase {
         Ok(Outcome::new(data).message("Phase created.").extra("connection_hint", hint))
     }
 
-    async fn verify(_: &Plan<String>, outcome: &Outcome, call: &Call<'_>) -> Option<Verification> {
+    async fn verify(plan: &Plan<String>, outcome: &Outcome, call: &Call<'_>) -> Option<Verification> {
         let id = created(&outcome.body.value())?;
-        Some(match call.query(pipes::get_phase_fields(&id)).await {
-            Ok(data) => {
-                let there = text_of(dig(&data.value(), "phase.id")).as_deref() == Some(&id);
-                Verification::of(there, "read the phase back")
-            }
-            Err(error) => Verification::unknown(error.to_string()),
-        })
+        let read = call.query(pipes::get_phase_fields(&id)).await;
+        Some(readback::thing(read, "phase").matches(plan, &[("pipe_id", "")]))
     }
 }
 

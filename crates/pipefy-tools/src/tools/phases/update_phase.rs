@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Map;
 
 use super::transitions::TRANSITIONS;
-use crate::tools::shared::{no_nulls, non_blank, send, text_of};
+use crate::readback;
+use crate::tools::shared::{COLORS, no_nulls, non_blank, send, text_of};
 use crate::{
     Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Verification,
     Write, dig,
@@ -37,21 +38,14 @@ struct Changes {
     only_admin_can_move_to_previous: Option<bool>,
 }
 
-pub(crate) struct Keep {
-    phase_id: String,
-    name: String,
-    /// Attributes that no read shows.
-    others: Vec<String>,
-}
-
 impl Write for UpdatePhase {
     const OP: Op = Op::write("update_phase", Domain::Workflow, Shape::Result)
         .personas(&[Persona::Builder])
         .debug()
         .touches(&[IdArg::new("phase_id", IdKind::Phase)]);
-    type Keep = Keep;
+    type Keep = String;
 
-    async fn plan(self, call: &Call<'_>) -> Result<Plan<Keep>, ToolError> {
+    async fn plan(self, call: &Call<'_>) -> Result<Plan<String>, ToolError> {
         let mut changes = no_nulls(&self.changes);
         if changes.is_empty() {
             return Err(ToolError::invalid(
@@ -75,28 +69,21 @@ impl Write for UpdatePhase {
                 })?
             }
         };
-        let others = changes.keys().filter(|key| *key != "name").cloned().collect();
-        changes.insert("name".to_owned(), name.clone().into());
+        changes.insert("name".to_owned(), name.into());
         let mut input = Map::new();
         input.insert("id".to_owned(), phase_id.clone().into());
         input.extend(changes);
-        Ok(Plan::new(Keep { phase_id, name, others }).then(phases::update_phase(input)))
+        Ok(Plan::new(phase_id).then(phases::update_phase(input)))
     }
 
-    async fn act(plan: &Plan<Keep>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
-        let explain = Explain::doing("update phase").about("phase", &plan.keep.phase_id);
+    async fn act(plan: &Plan<String>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
+        let explain = Explain::doing("update phase").about("phase", &plan.keep).hint(COLORS);
         let data = send(plan, act).await.map_err(|e| explain.map(act, e))?;
         Ok(Outcome::new(data).message("Phase updated.").extra("connection_hint", TRANSITIONS))
     }
 
-    async fn verify(plan: &Plan<Keep>, _: &Outcome, call: &Call<'_>) -> Option<Verification> {
-        Some(match call.query(pipes::get_phase_fields(&plan.keep.phase_id)).await {
-            Ok(data) => {
-                let name = text_of(dig(&data.value(), "phase.name"));
-                let others: Vec<&str> = plan.keep.others.iter().map(String::as_str).collect();
-                Verification::compared(name.as_ref() == Some(&plan.keep.name), "name", &others)
-            }
-            Err(error) => Verification::unknown(error.to_string()),
-        })
+    async fn verify(plan: &Plan<String>, _: &Outcome, call: &Call<'_>) -> Option<Verification> {
+        let read = call.query(pipes::get_phase_fields(&plan.keep)).await;
+        Some(readback::thing(read, "phase").matches(plan, &[]))
     }
 }

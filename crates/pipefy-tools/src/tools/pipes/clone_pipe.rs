@@ -67,22 +67,34 @@ impl Write for ClonePipe {
             let cloned = data.value();
             seen = list_at(&cloned, "pipe.phases").len();
             if seen >= wanted {
-                return Some(Verification::of(true, format!("ready; {}", pairs(&template, &cloned))));
+                let note =
+                    format!("ready: all {wanted} phases of the template are there; `ids` has old next to new ids");
+                return Some(Verification::of(true, note).fact("ids", pairs(&template, &cloned)));
             }
         }
         Some(Verification::of(false, format!("not ready: {seen} of {wanted} phases are there; read `get_pipe` later")))
     }
 }
 
-/// Phases and fields of the template next to those of the copy, in their order.
+/// Pipe, phases, fields and labels of the template next to those of the copy, in their order: `{from, to}` ids of each.
 fn pairs(template: &Value, copy: &Value) -> Value {
-    let phases = list_at(template, "pipe.phases").iter().zip(list_at(copy, "pipe.phases"));
-    phases
-        .map(|(old, new)| {
-            let fields = list_at(old, "fields").iter().zip(list_at(new, "fields"));
-            let ids = |of: &Value| json!([of.get("id"), of.get("internal_id")]);
-            let fields: Vec<Value> = fields.map(|(old, new)| json!({ "from": ids(old), "to": ids(new) })).collect();
-            json!({ "phase": new.get("name"), "from": dig(old, "id"), "to": dig(new, "id"), "fields": fields })
-        })
-        .collect()
+    let both = |path: &str| list_at(template, path).iter().zip(list_at(copy, path));
+    let ids = |old: &Value, new: &Value, key: &str| json!({ "from": old.get(key), "to": new.get(key) });
+    let fields = |old: &[Value], new: &[Value]| -> Value {
+        let field = |(old, new): (&Value, &Value)| json!({ "slug": new.get("id"), "internal_id": ids(old, new, "internal_id") });
+        old.iter().zip(new).map(field).collect()
+    };
+    let phases = both("pipe.phases").map(|(old, new)| {
+        let fields = fields(list_at(old, "fields"), list_at(new, "fields"));
+        json!({ "name": new.get("name"), "id": ids(old, new, "id"), "fields": fields })
+    });
+    let labels = both("pipe.labels").map(|(old, new)| json!({ "name": new.get("name"), "id": ids(old, new, "id") }));
+    let (old, new) = (dig(template, "pipe").unwrap_or(template), dig(copy, "pipe").unwrap_or(copy));
+    json!({
+        "pipe": ids(old, new, "id"),
+        "start_form_phase": ids(old, new, "startFormPhaseId"),
+        "start_form_fields": fields(list_at(old, "start_form_fields"), list_at(new, "start_form_fields")),
+        "phases": phases.collect::<Vec<_>>(),
+        "labels": labels.collect::<Vec<_>>(),
+    })
 }

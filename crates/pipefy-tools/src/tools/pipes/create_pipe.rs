@@ -2,9 +2,11 @@ use pipefy::pipes;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::tools::shared::{required_text, send};
+use crate::readback;
+use crate::tools::shared::{required_text, send, text_of};
 use crate::{
-    Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Plan, Reach, Shape, ToolError, Write,
+    Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Plan, Reach, Shape, ToolError,
+    Verification, Write, dig,
 };
 
 /// Creates an empty pipe in an organization.
@@ -33,5 +35,11 @@ impl Write for CreatePipe {
         let explain = Explain::doing("create pipe").about("organization", &plan.keep);
         let data = send(plan, act).await.map_err(|e| explain.map(act, e))?;
         Ok(Outcome::new(data).message("Pipe created."))
+    }
+
+    async fn verify(plan: &Plan<String>, outcome: &Outcome, call: &Call<'_>) -> Option<Verification> {
+        let id = text_of(dig(&outcome.body.value(), "createPipe.pipe.id"))?;
+        let read = call.query(pipes::get_pipe(&id)).await;
+        Some(readback::thing(read, "pipe").matches(plan, &[("organization_id", "")]))
     }
 }

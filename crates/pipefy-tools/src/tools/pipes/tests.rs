@@ -95,14 +95,49 @@ async fn a_clone_that_is_not_ready_says_so_and_a_wait_pairs_old_with_new_ids() {
     let clone = json!({"pipes": [{"id": "2", "name": "C", "phases": []}]});
     let reply = Mock::new().on("clonePipes", clone.clone()).reply("clone_pipe", json!({"pipe_template_id": 1})).await;
     assert!(reply["message"].as_str().unwrap().contains("still being copied"));
-    let copy = json!({"id": "2", "phases": [{"id": "21", "name": "A", "fields": [{"id": "f", "internal_id": "9"}]}]});
+    let copy = json!({
+        "id": "2", "startFormPhaseId": "20", "labels": [], "start_form_fields": [{"id": "s", "internal_id": "8"}],
+        "phases": [{"id": "21", "name": "A", "fields": [{"id": "f", "internal_id": "9"}]}]
+    });
+    let mut template = pipe();
+    template["start_form_fields"] = json!([{"id": "s", "internal_id": "0"}]);
     let mock = Mock::new()
         .on("clonePipes", clone)
-        .on("pipe", pipe())
+        .on("pipe", template)
         .on("pipe", json!({"id": "2", "phases": []}))
         .on("pipe", copy);
     let reply = mock.reply("clone_pipe", json!({"pipe_template_id": 1, "verify": true})).await;
     assert_eq!(reply["verification"]["verified"], true, "{reply}");
-    let note = reply["verification"]["note"].as_str().unwrap();
-    assert!(note.contains(r#""from":["f","1"],"to":["f","9"]"#), "{note}");
+    let field = |slug: &str, from: &str, to: &str| json!({"slug": slug, "internal_id": {"from": from, "to": to}});
+    assert_eq!(
+        reply["verification"]["ids"],
+        json!({
+            "pipe": {"from": "1", "to": "2"},
+            "start_form_phase": {"from": "10", "to": "20"},
+            "start_form_fields": [field("s", "0", "8")],
+            "phases": [{"name": "A", "id": {"from": "11", "to": "21"}, "fields": [field("f", "1", "9")]}],
+            "labels": []
+        })
+    );
+    assert!(!reply["verification"]["note"].as_str().unwrap().contains('{'), "{reply}");
+}
+
+#[tokio::test]
+async fn every_attribute_of_a_pipe_that_was_changed_is_read_back() {
+    let shown = json!({"id": "1", "name": "P", "icon": "car", "color": "red", "preferences": {"inboxEmailEnabled": true, "mainTabViews": ["a"]}});
+    let verified = async |arguments: Value| {
+        let mock = Mock::new().on("updatePipe", json!({"pipe": {"id": "1"}})).on("pipe", shown.clone());
+        mock.reply("update_pipe", arguments).await["verification"].clone()
+    };
+    let all =
+        json!({"pipe_id": 1, "icon": "car", "color": "red", "preferences": {"mainTabViews": ["a"]}, "verify": true});
+    assert_eq!(verified(all).await, json!({"verified": true, "note": "compared icon, color, preferences"}));
+    let other = verified(json!({"pipe_id": 1, "name": "P", "color": "blue", "verify": true})).await;
+    assert_eq!(other, json!({"verified": false, "note": "shown otherwise than asked: color"}));
+    // `findable` cannot be read.
+    let partly = verified(json!({"pipe_id": 1, "name": "P", "preferences": {"findable": true}, "verify": true})).await;
+    assert_eq!(partly["verified"], Value::Null, "{partly}");
+    let mock = Mock::new().error("updatePipe", "could not coerce", "BAD_USER_INPUT");
+    let reply = mock.reply("update_pipe", json!({"pipe_id": 1, "color": "mauve"})).await;
+    assert!(reply["error"]["message"].as_str().unwrap().contains("sky, yellow"), "{reply}");
 }

@@ -3,10 +3,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::tools::shared::{no_nulls, send, text_of};
+use crate::readback;
+use crate::tools::shared::{COLORS, no_nulls, send};
 use crate::{
     Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Verification,
-    Write, dig,
+    Write,
 };
 
 /// Changes name, icon, color or preferences of a pipe.
@@ -29,19 +30,14 @@ struct Changes {
     preferences: Option<Map<String, Value>>,
 }
 
-pub(crate) struct Keep {
-    pipe_id: String,
-    name: Option<String>,
-}
-
 impl Write for UpdatePipe {
     const OP: Op = Op::write("update_pipe", Domain::Workflow, Shape::Result)
         .personas(&[Persona::Builder])
         .debug()
         .touches(&[IdArg::new("pipe_id", IdKind::Pipe)]);
-    type Keep = Keep;
+    type Keep = String;
 
-    async fn plan(self, call: &Call<'_>) -> Result<Plan<Keep>, ToolError> {
+    async fn plan(self, call: &Call<'_>) -> Result<Plan<String>, ToolError> {
         let changes = no_nulls(&self.changes);
         if changes.is_empty() {
             return Err(ToolError::invalid("Give at least one of name, icon, color, preferences."));
@@ -55,25 +51,20 @@ impl Write for UpdatePipe {
         let mut input = Map::new();
         input.insert("id".to_owned(), pipe_id.clone().into());
         input.extend(changes);
-        let mut plan = Plan::new(Keep { pipe_id, name: self.changes.name }).then(pipes::update_pipe(input));
+        let mut plan = Plan::new(pipe_id).then(pipes::update_pipe(input));
         plan.before = before;
         Ok(plan)
     }
 
-    async fn act(plan: &Plan<Keep>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
-        let explain = Explain::doing("update pipe").about("pipe", &plan.keep.pipe_id);
+    async fn act(plan: &Plan<String>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
+        let hint = format!("{COLORS}; preferences takes findable, inboxEmailEnabled and mainTabViews (a list).");
+        let explain = Explain::doing("update pipe").about("pipe", &plan.keep).hint(&hint);
         let data = send(plan, act).await.map_err(|e| explain.map(act, e))?;
         Ok(Outcome::new(data).message("Pipe updated."))
     }
 
-    async fn verify(plan: &Plan<Keep>, _: &Outcome, call: &Call<'_>) -> Option<Verification> {
-        let name = plan.keep.name.as_ref()?;
-        Some(match call.query(pipes::get_pipe(&plan.keep.pipe_id)).await {
-            Ok(data) => {
-                let shown = text_of(dig(&data.value(), "pipe.name"));
-                Verification::of(shown.as_ref() == Some(name), "compared the name")
-            }
-            Err(error) => Verification::unknown(error.to_string()),
-        })
+    async fn verify(plan: &Plan<String>, _: &Outcome, call: &Call<'_>) -> Option<Verification> {
+        let read = call.query(pipes::get_pipe(&plan.keep)).await;
+        Some(readback::thing(read, "pipe").matches(plan, &[]))
     }
 }

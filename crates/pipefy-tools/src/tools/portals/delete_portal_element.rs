@@ -4,10 +4,11 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::layout::Layout;
-use super::{Doing, plan, whole};
+use super::{Doing, by_portal, plan, whole};
 use crate::tools::shared::given;
 use crate::{
-    Act, Call, CheckedId, Confirmation, Domain, IdArg, IdKind, Op, Outcome, Plan, Shape, ToolError, Write, digest_of,
+    Act, Call, CheckedId, Confirmation, Domain, IdArg, IdKind, Op, Outcome, Plan, Shape, ToolError, Verification,
+    Write, digest_of,
 };
 
 /// Deletes an element for good. Give layout, the grid without it, in the same call: a grid that still lists a deleted
@@ -49,5 +50,9 @@ impl Write for DeletePortalElement {
 
     async fn act(plan: &Plan<Doing>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
         whole(plan, act).await
+    }
+
+    async fn verify(_: &Plan<Doing>, _: &Outcome, _: &Call<'_>) -> Option<Verification> {
+        by_portal()
     }
 }

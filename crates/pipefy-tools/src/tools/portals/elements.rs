@@ -4,9 +4,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::layout::Layout;
-use super::{Doing, json_text, optional_text, plan, sources, thing};
-use crate::tools::shared::given;
-use crate::{Act, Call, CheckedId, Domain, IdArg, IdKind, Op, Outcome, Plan, Shape, ToolError, Write};
+use super::{Doing, asked_text, by_portal, element_in, json_text, optional_text, plan, sources, thing};
+use crate::tools::shared::{given, text_of};
+use crate::{Act, Call, CheckedId, Domain, IdArg, IdKind, Op, Outcome, Plan, Shape, ToolError, Verification, Write};
 
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -116,6 +116,10 @@ impl Write for CreatePortalElement {
     async fn act(plan: &Plan<Doing>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
         thing(plan, act, "createElement", "element").await
     }
+
+    async fn verify(_: &Plan<Doing>, _: &Outcome, _: &Call<'_>) -> Option<Verification> {
+        by_portal()
+    }
 }
 
 /// Copies an element on its page.
@@ -146,5 +150,11 @@ impl Write for DuplicatePortalElement {
 
     async fn act(plan: &Plan<Doing>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
         thing(plan, act, "duplicateElement", "element").await
+    }
+
+    async fn verify(plan: &Plan<Doing>, outcome: &Outcome, call: &Call<'_>) -> Option<Verification> {
+        let element = text_of(outcome.body.value().get("id"))?;
+        let read = call.query(portals::get_portal(&asked_text(plan, "interfaceUuid")?)).await;
+        Some(element_in(read, "portalInterface", &element).is_there("element"))
     }
 }

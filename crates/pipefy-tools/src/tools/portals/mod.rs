@@ -11,12 +11,13 @@ pub(crate) mod sources;
 mod sub_portals;
 mod update_portal_element;
 
-use pipefy::{Data, Mutation};
+use pipefy::{Data, Mutation, portals};
 use serde_json::{Map, Value};
 
 use crate::capability::Row;
-use crate::tools::shared::non_blank;
-use crate::{Act, Outcome, Plan, ToolError};
+use crate::readback::{self, Found};
+use crate::tools::shared::{list_at, non_blank, text_of};
+use crate::{Act, Call, Outcome, Plan, ToolError, Verification};
 
 pub(crate) const ROWS: &[Row] = &[
     Row::read::<portal::ListPortals>(),
@@ -71,6 +72,39 @@ async fn thing(plan: &Plan<Doing>, act: &Act<'_, '_>, root: &str, key: &str) -> 
 
 async fn send(plan: &Plan<Doing>, act: &Act<'_, '_>) -> Result<Data, ToolError> {
     crate::tools::shared::send(plan, act).await.map_err(|error| failure::of_write(error, &plan.keep, None))
+}
+
+/// The portal as it is now.
+async fn portal_now(call: &Call<'_>, uuid: &str) -> Found {
+    readback::thing(call.query(portals::get_portal(uuid)).await, "portalInterface")
+}
+
+/// A page of a portal as it is now.
+async fn page_now(call: &Call<'_>, portal: &str, page: &str) -> Found {
+    readback::item(call.query(portals::get_portal(portal)).await, "portalInterface.pages", &["id"], page)
+}
+
+/// The element of a portal or interface, at a dotted path of an answer, on whichever page it is.
+pub(crate) fn element_in(answer: Result<Data, pipefy::Error>, path: &str, element: &str) -> Found {
+    match readback::thing(answer, path) {
+        Found::Thing(whole) => {
+            let elements = list_at(&whole, "pages").iter().flat_map(|page| list_at(page, "elements"));
+            let mut found = elements.filter(|one| text_of(one.get("id")).as_deref() == Some(element));
+            found.next().cloned().map_or(Found::Nothing, Found::Thing)
+        }
+        Found::Nothing => Found::Unread(format!("the {path} could not be read")),
+        unread => unread,
+    }
+}
+
+/// The text that the input of the plan's mutation has under a key.
+fn asked_text(plan: &Plan<Doing>, key: &str) -> Option<String> {
+    text_of(readback::asked(plan).get(key))
+}
+
+/// What a call that names no portal can say about reading back.
+fn by_portal() -> Option<Verification> {
+    Some(Verification::unknown("pages and elements are read by portal, and this call names none; read get_portal"))
 }
 
 /// Adds `uuid`, which equals `id` here.

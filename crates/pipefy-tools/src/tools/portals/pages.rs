@@ -4,11 +4,17 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::layout::Layout;
-use super::{Doing, index, optional_text, plan, thing, whole};
-use crate::tools::shared::{given, required_text};
-use crate::{Act, Call, CheckedId, Confirmation, Domain, IdArg, IdKind, Op, Outcome, Plan, Shape, ToolError, Write};
+use super::{Doing, asked_text, by_portal, index, optional_text, page_now, plan, portal_now, thing, whole};
+use crate::readback::{self, Found};
+use crate::tools::shared::{given, list_at, required_text, text_of};
+use crate::{
+    Act, Call, CheckedId, Confirmation, Domain, IdArg, IdKind, Op, Outcome, Plan, Shape, ToolError, Verification, Write,
+};
 
 const PAGE: &[IdArg] = &[IdArg::new("portal_uuid", IdKind::Interface), IdArg::new("page_id", IdKind::Interface)];
+
+/// Ids that only say where to write.
+const NAMES: [(&str, &str); 2] = [("interface_uuid", ""), ("page_id", "")];
 
 /// Adds a page to a portal. On an empty main portal Pipefy may add a page with elements of its own.
 #[derive(Deserialize, JsonSchema)]
@@ -39,6 +45,12 @@ impl Write for CreatePortalPage {
 
     async fn act(plan: &Plan<Doing>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
         thing(plan, act, "createPage", "page").await
+    }
+
+    async fn verify(plan: &Plan<Doing>, outcome: &Outcome, call: &Call<'_>) -> Option<Verification> {
+        let page = text_of(outcome.body.value().get("id"))?;
+        let portal = asked_text(plan, "interface_uuid")?;
+        Some(page_now(call, &portal, &page).await.matches(plan, &NAMES))
     }
 }
 
@@ -77,6 +89,11 @@ impl Write for UpdatePortalPage {
     async fn act(plan: &Plan<Doing>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
         thing(plan, act, "updatePage", "page").await
     }
+
+    async fn verify(plan: &Plan<Doing>, _: &Outcome, call: &Call<'_>) -> Option<Verification> {
+        let (portal, page) = (asked_text(plan, "interface_uuid")?, asked_text(plan, "page_id")?);
+        Some(page_now(call, &portal, &page).await.matches(plan, &NAMES))
+    }
 }
 
 /// Deletes a page with its elements for good.
@@ -100,6 +117,11 @@ impl Write for DeletePortalPage {
 
     async fn act(plan: &Plan<Doing>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
         whole(plan, act).await
+    }
+
+    async fn verify(plan: &Plan<Doing>, _: &Outcome, call: &Call<'_>) -> Option<Verification> {
+        let (portal, page) = (asked_text(plan, "interface_uuid")?, asked_text(plan, "page_id")?);
+        Some(page_now(call, &portal, &page).await.is_gone("page"))
     }
 }
 
@@ -133,6 +155,19 @@ impl Write for SortPortalPages {
     async fn act(plan: &Plan<Doing>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
         whole(plan, act).await
     }
+
+    async fn verify(plan: &Plan<Doing>, _: &Outcome, call: &Call<'_>) -> Option<Verification> {
+        let portal = asked_text(plan, "interface_uuid")?;
+        let wanted = readback::asked(plan).get("page_ids")?.clone();
+        Some(match portal_now(call, &portal).await {
+            Found::Thing(portal) => {
+                let pages = list_at(&portal, "pages").iter();
+                let order: Value = pages.filter_map(|page| text_of(page.get("id"))).map(Value::from).collect();
+                Verification::of(order == wanted, "compared the order of the pages")
+            }
+            other => other.is_there("portal"),
+        })
+    }
 }
 
 /// Replaces the grid of a page. Elements in no row are not shown.
@@ -156,5 +191,9 @@ impl Write for UpdatePortalPageLayout {
 
     async fn act(plan: &Plan<Doing>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
         whole(plan, act).await
+    }
+
+    async fn verify(_: &Plan<Doing>, _: &Outcome, _: &Call<'_>) -> Option<Verification> {
+        by_portal()
     }
 }

@@ -3,12 +3,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{Doing, failure, listing, optional_text, plan, thing, things, whole, with_uuid};
+use super::{Doing, asked_text, failure, listing, optional_text, plan, portal_now, thing, things, whole, with_uuid};
 use crate::tools::observability::organization;
-use crate::tools::shared::given;
+use crate::tools::shared::{given, text_of};
 use crate::{
     Act, Call, CheckedId, Confirmation, Domain, IdArg, IdKind, Op, Outcome, Persona, Plan, Read, Shape, ToolError,
-    Write,
+    Verification, Write,
 };
 
 const PORTAL: &[IdArg] = &[IdArg::new("portal_uuid", IdKind::Interface)];
@@ -84,6 +84,11 @@ impl Write for CreatePortal {
     async fn act(plan: &Plan<Doing>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
         thing(plan, act, "findOrCreateInterfaceByTemplate", "interface").await
     }
+
+    async fn verify(_: &Plan<Doing>, outcome: &Outcome, call: &Call<'_>) -> Option<Verification> {
+        let uuid = text_of(outcome.body.value().get("uuid"))?;
+        Some(portal_now(call, &uuid).await.is_there("portal"))
+    }
 }
 
 #[derive(Deserialize, Serialize, JsonSchema)]
@@ -134,6 +139,11 @@ impl Write for UpdatePortal {
     async fn act(plan: &Plan<Doing>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
         thing(plan, act, "updateInterface", "interface").await
     }
+
+    async fn verify(plan: &Plan<Doing>, _: &Outcome, call: &Call<'_>) -> Option<Verification> {
+        let uuid = asked_text(plan, "interface_uuid")?;
+        Some(portal_now(call, &uuid).await.matches(plan, &[("interface_uuid", "")]))
+    }
 }
 
 /// Deletes a portal with its pages for good.
@@ -156,5 +166,10 @@ impl Write for DeletePortal {
 
     async fn act(plan: &Plan<Doing>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
         whole(plan, act).await
+    }
+
+    async fn verify(plan: &Plan<Doing>, _: &Outcome, call: &Call<'_>) -> Option<Verification> {
+        let uuid = asked_text(plan, "interface_uuid")?;
+        Some(portal_now(call, &uuid).await.is_gone("portal"))
     }
 }

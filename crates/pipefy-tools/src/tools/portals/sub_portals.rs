@@ -3,9 +3,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Doing, optional_text, plan, thing, whole};
-use crate::tools::shared::given;
-use crate::{Act, Call, CheckedId, Confirmation, Domain, IdArg, IdKind, Op, Outcome, Plan, Shape, ToolError, Write};
+use super::{Doing, asked_text, optional_text, plan, thing, whole};
+use crate::readback::{self, Found};
+use crate::tools::shared::{given, text_of};
+use crate::{
+    Act, Call, CheckedId, Confirmation, Domain, IdArg, IdKind, Op, Outcome, Plan, Shape, ToolError, Verification, Write,
+};
 
 const ELEMENT: &[IdArg] = &[IdArg::new("portal_uuid", IdKind::Interface), IdArg::new("element_id", IdKind::Interface)];
 const LINK: &[IdArg] = &[
@@ -38,6 +41,13 @@ impl Write for CreateSubPortal {
     async fn act(plan: &Plan<Doing>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
         thing(plan, act, "createSubPortal", "subPortal").await
     }
+
+    async fn verify(plan: &Plan<Doing>, outcome: &Outcome, call: &Call<'_>) -> Option<Verification> {
+        let id = text_of(outcome.body.value().get("id"))?;
+        let read = call.query(portals::get_portal(&asked_text(plan, "mainPortalUuid")?)).await;
+        let found = readback::item(read, "portalInterface.subPortals", &["id"], &id);
+        Some(found.matches(plan, &[("mainPortalUuid", "")]))
+    }
 }
 
 /// Links an element of a main portal, usually a forms slot, to a sub-portal.
@@ -58,6 +68,10 @@ impl Write for UpdateSubPortalElement {
 
     async fn act(plan: &Plan<Doing>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
         whole(plan, act).await
+    }
+
+    async fn verify(plan: &Plan<Doing>, _: &Outcome, call: &Call<'_>) -> Option<Verification> {
+        linked(plan, call).await
     }
 }
 
@@ -80,6 +94,25 @@ impl Write for PublishSubPortal {
     async fn act(plan: &Plan<Doing>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
         whole(plan, act).await
     }
+
+    async fn verify(plan: &Plan<Doing>, _: &Outcome, call: &Call<'_>) -> Option<Verification> {
+        linked(plan, call).await
+    }
+}
+
+const NO_LINKS: &str = "reads show which sub-portals a portal has and whether they are published, not on which element";
+
+/// Whether the sub-portal that was linked is shown as published.
+async fn linked(plan: &Plan<Doing>, call: &Call<'_>) -> Option<Verification> {
+    let (portal, sub_portal) = (asked_text(plan, "portalUuid")?, asked_text(plan, "subPortalUuid")?);
+    let read = call.query(portals::get_portal(&portal)).await;
+    Some(match readback::item(read, "portalInterface.subPortals", &["id"], &sub_portal) {
+        Found::Thing(shown) if shown.get("published") == Some(&Value::Bool(true)) => {
+            Verification::of(true, "the sub-portal is published")
+        }
+        Found::Unread(why) => Verification::unknown(why),
+        Found::Thing(_) | Found::Nothing => Verification::unknown(NO_LINKS),
+    })
 }
 
 fn link(verb: &str, portal: &str, element: &str, sub_portal: &str) -> Plan<Doing> {
@@ -117,6 +150,10 @@ impl Write for UnpublishSubPortal {
     async fn act(plan: &Plan<Doing>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
         whole(plan, act).await
     }
+
+    async fn verify(_: &Plan<Doing>, _: &Outcome, _: &Call<'_>) -> Option<Verification> {
+        Some(Verification::unknown(NO_LINKS))
+    }
 }
 
 /// Removes the link between an element of a main portal and its sub-portal for good.
@@ -142,6 +179,10 @@ impl Write for DeleteSubPortalElement {
     async fn act(plan: &Plan<Doing>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
         whole(plan, act).await
     }
+
+    async fn verify(_: &Plan<Doing>, _: &Outcome, _: &Call<'_>) -> Option<Verification> {
+        Some(Verification::unknown(NO_LINKS))
+    }
 }
 
 /// Deletes a sub-portal for good.
@@ -165,5 +206,11 @@ impl Write for DeleteSubPortal {
 
     async fn act(plan: &Plan<Doing>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
         whole(plan, act).await
+    }
+
+    async fn verify(_: &Plan<Doing>, _: &Outcome, _: &Call<'_>) -> Option<Verification> {
+        Some(Verification::unknown(
+            "sub-portals are read by their main portal, and this call names none; read get_portal",
+        ))
     }
 }

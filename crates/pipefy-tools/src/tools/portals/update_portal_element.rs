@@ -4,9 +4,9 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::elements::ElementType;
-use super::{failure, json_text, sources};
-use crate::tools::shared::{given, list_at, send};
-use crate::{Act, Call, CheckedId, Domain, IdArg, IdKind, Op, Outcome, Plan, Shape, ToolError, Write};
+use super::{by_portal, element_in, failure, json_text, sources};
+use crate::tools::shared::{given, list_at, send, text_of};
+use crate::{Act, Call, CheckedId, Domain, IdArg, IdKind, Op, Outcome, Plan, Shape, ToolError, Verification, Write};
 
 /// Replaces the metadata of an element as a whole, and its data sources. Give data_sources ([] unbinds all), or portal_uuid
 /// to keep those it has.
@@ -28,6 +28,7 @@ pub(crate) struct UpdatePortalElement {
 
 pub(crate) struct Keep {
     doing: String,
+    portal: Option<String>,
     /// The element as it is after the change.
     shown: Value,
 }
@@ -71,12 +72,21 @@ impl Write for UpdatePortalElement {
             ("editable", editable),
         ]);
         let doing = format!("update element {element_id} of page {page_id}: updateElement did not succeed");
-        Ok(Plan::new(Keep { doing, shown }).then(portals::update_element(input)))
+        Ok(Plan::new(Keep { doing, portal: self.portal_uuid.map(|uuid| uuid.to_string()), shown })
+            .then(portals::update_element(input)))
     }
 
     async fn act(plan: &Plan<Keep>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
         send(plan, act).await.map_err(|error| failure::of_write(error, &plan.keep.doing, None))?;
         Ok(Outcome::new(plan.keep.shown.clone()).parsed(true))
+    }
+
+    async fn verify(plan: &Plan<Keep>, outcome: &Outcome, call: &Call<'_>) -> Option<Verification> {
+        let Some(portal) = &plan.keep.portal else { return by_portal() };
+        let element = text_of(outcome.body.value().get("id"))?;
+        let read = call.query(portals::get_portal(portal)).await;
+        let renamed = [("element_id", ""), ("page_id", ""), ("data_sources", "dataSources")];
+        Some(element_in(read, "portalInterface", &element).matches(plan, &renamed))
     }
 }
 

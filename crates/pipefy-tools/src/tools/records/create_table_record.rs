@@ -3,8 +3,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::update_table_record::before;
-use crate::tools::shared::{extra_keys, extra_object, send, text_of, unpacked};
+use crate::readback::{self, Sent, asked};
+use crate::tools::shared::{extra_keys, extra_object, list_at, send, text_of, unpacked};
 use crate::{
     Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Plan, Shape, ToolError, Verification, Write, dig,
 };
@@ -50,15 +50,31 @@ impl Write for CreateTableRecord {
     async fn act(plan: &Plan<String>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
         let explain = Explain::doing("create table record").about("table", &plan.keep);
         let data = send(plan, act).await.map_err(|e| explain.map(act, e))?;
-        Ok(Outcome::new(data).message("Record created."))
+        let wanted = text_of(asked(plan).get("title"));
+        let shown = text_of(dig(&data.value(), "createTableRecord.table_record.title"));
+        let title_warning = wanted.filter(|wanted| shown.as_ref() != Some(wanted)).map(|wanted| {
+            let shown = shown.as_deref().unwrap_or_default();
+            format!(
+                "The title was not applied as expected: asked for '{wanted}', got '{shown}'. The table builds titles from its \
+                 title field (`title_field` of `get_table`); change it with `update_table_record`."
+            )
+        });
+        Ok(Outcome::new(data).message("Record created.").extra_opt("title_warning", title_warning))
     }
 
-    async fn verify(_: &Plan<String>, outcome: &Outcome, call: &Call<'_>) -> Option<Verification> {
+    async fn verify(plan: &Plan<String>, outcome: &Outcome, call: &Call<'_>) -> Option<Verification> {
         let id = text_of(dig(&outcome.body.value(), "createTableRecord.table_record.id"))?;
-        Some(match before(call, &id).await {
-            Some(record) if dig(&record, "table_record.id").is_some() => Verification::of(true, "read the record"),
-            _ => Verification::unknown("the record could not be read back"),
-        })
+        let input = asked(plan);
+        let attributes = list_at(input.get("fields_attributes")?, "");
+        if attributes.is_empty() {
+            let read = call.query(tables::get_table_record(&id)).await;
+            return Some(readback::thing(read, "table_record").is_there("record"));
+        }
+        let sent = attributes.iter().filter_map(|entry| {
+            let (field, value) = (entry.get("field_id")?.as_str()?, entry.get("field_value")?);
+            Some(Sent { field, value, operation: "REPLACE" })
+        });
+        Some(readback::values(call.query(tables::get_record_values(&id)).await, "table_record.record_fields", sent))
     }
 }
 

@@ -4,10 +4,11 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::update_table_record::before;
+use crate::readback;
 use crate::tools::shared::{not_done, send};
 use crate::{
     Act, Call, CheckedId, Confirmation, Domain, Explain, IdArg, IdKind, Op, Outcome, Plan, Shape, ToolError,
-    Verification, Write, dig,
+    Verification, Write,
 };
 
 /// Deletes a record of a database table for good.
@@ -39,15 +40,7 @@ impl Write for DeleteTableRecord {
     }
 
     async fn verify(plan: &Plan<String>, _: &Outcome, call: &Call<'_>) -> Option<Verification> {
-        Some(match call.query(tables::get_table_record(&plan.keep)).await {
-            Ok(data) => {
-                let gone = dig(&data.value(), "table_record").is_none_or(serde_json::Value::is_null);
-                Verification::of(gone, "asked for the record")
-            }
-            Err(e) if e.has_code("RESOURCE_NOT_FOUND") || e.has_code("PERMISSION_DENIED") => {
-                Verification::of(true, "the record is removed or no longer accessible")
-            }
-            Err(e) => Verification::unknown(e.to_string()),
-        })
+        let read = call.query(tables::get_table_record(&plan.keep)).await;
+        Some(readback::thing(read, "table_record").is_gone("record"))
     }
 }

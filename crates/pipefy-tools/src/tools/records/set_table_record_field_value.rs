@@ -4,8 +4,11 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::update_table_record::before;
+use crate::readback::{self, Sent, asked};
 use crate::tools::shared::unpacked;
-use crate::{Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Plan, Shape, ToolError, Write};
+use crate::{
+    Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Plan, Shape, ToolError, Verification, Write,
+};
 
 /// Replaces the value of one custom field of a record.
 #[derive(Deserialize, JsonSchema)]
@@ -45,5 +48,12 @@ impl Write for SetTableRecordFieldValue {
             .hint("`get_table` lists the field ids of the table and their types.");
         let data = act.send(mutation).await.map_err(|e| explain.map(act, e))?;
         Ok(Outcome::new(data).message("Field value set."))
+    }
+
+    async fn verify(plan: &Plan<String>, _: &Outcome, call: &Call<'_>) -> Option<Verification> {
+        let input = asked(plan);
+        let sent = Sent { field: input.get("field_id")?.as_str()?, value: input.get("value")?, operation: "REPLACE" };
+        let read = call.query(tables::get_record_values(&plan.keep)).await;
+        Some(readback::values(read, "table_record.record_fields", std::iter::once(sent)))
     }
 }

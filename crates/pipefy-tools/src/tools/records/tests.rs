@@ -104,3 +104,51 @@ async fn tables_are_found_by_name() {
         Mock::new().on("organizations", organizations).legacy().reply("search_tables", json!({"table_name": ""})).await;
     assert_eq!(reply["organizations"][1], json!({"id": "2", "name": "B", "tables": []}));
 }
+
+#[tokio::test]
+async fn a_title_that_was_not_applied_is_told() {
+    let create = async |title: &str| {
+        let mock = Mock::new().on("createTableRecord", json!({"table_record": {"id": "7", "title": "abc"}}));
+        mock.reply("create_table_record", json!({"table_id": 9, "title": title, "fields": {"f": "abc"}})).await
+    };
+    let reply = create("mine").await;
+    let warning = reply["title_warning"].as_str().unwrap();
+    assert!(
+        warning.contains("'mine'") && warning.contains("'abc'") && warning.contains("update_table_record"),
+        "{warning}"
+    );
+    assert!(create("abc").await.get("title_warning").is_none());
+}
+
+#[tokio::test]
+async fn the_values_of_a_record_are_read_back() {
+    let shown = |value: Value, list: Value| json!({"record_fields": [{"field": {"id": "f"}, "value": value, "array_value": list}]});
+    for (record, verified) in [
+        (shown(json!("v"), Value::Null), json!(true)),
+        (shown(json!("[\"v\"]"), json!(["v"])), json!(true)),
+        (shown(json!("other"), Value::Null), json!(false)),
+        (json!({"record_fields": []}), json!(false)),
+        (Value::Null, Value::Null),
+    ] {
+        let mock = Mock::new()
+            .on("setTableRecordFieldValue", json!({"table_record": {"id": "7"}}))
+            .on("createTableRecord", json!({"table_record": {"id": "7"}}))
+            .on("table_record", record.clone());
+        for (tool, arguments) in [
+            ("set_table_record_field_value", json!({"record_id": 7, "field_id": "f", "value": "v", "verify": true})),
+            ("create_table_record", json!({"table_id": 9, "fields": {"f": "v"}, "verify": true})),
+        ] {
+            let reply = mock.reply(tool, arguments).await;
+            assert_eq!(reply["verification"]["verified"], verified, "{tool} {record}: {reply}");
+        }
+    }
+    let record = json!({"id": "7", "title": "T", "due_date": "2026-12-01T00:00:00Z", "status": {"id": "3"}});
+    let mock = Mock::new().on("updateTableRecord", json!({"table_record": {"id": "7"}})).on("table_record", record);
+    let fields = json!({"title": "T", "due_date": "2026-12-01", "status_id": 3});
+    let reply = mock.reply("update_table_record", json!({"record_id": 7, "fields": fields, "verify": true})).await;
+    assert_eq!(
+        reply["verification"],
+        json!({"verified": true, "note": "compared title, due_date, statusId"}),
+        "{reply}"
+    );
+}

@@ -3,9 +3,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::tools::shared::text_of;
+use crate::readback;
 use crate::{
-    Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Plan, Shape, ToolError, Verification, Write, dig,
+    Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Plan, Shape, ToolError, Verification, Write,
 };
 
 /// Changes title, due_date or status_id of a record; custom fields go through set_table_record_field_value.
@@ -15,18 +15,17 @@ pub(crate) struct UpdateTableRecord {
     fields: Map<String, Value>,
 }
 
-pub(crate) struct Keep {
-    record_id: String,
-    title: Option<Value>,
-}
+/// What values that Pipefy refuses may be.
+const HINT: &str =
+    "due_date takes YYYY-MM-DD or a date-time with offset; status_id is the id of a status of the table.";
 
 impl Write for UpdateTableRecord {
     const OP: Op = Op::write("update_table_record", Domain::Database, Shape::Result)
         .debug()
         .touches(&[IdArg::new("record_id", IdKind::TableRecord)]);
-    type Keep = Keep;
+    type Keep = String;
 
-    async fn plan(self, call: &Call<'_>) -> Result<Plan<Keep>, ToolError> {
+    async fn plan(self, call: &Call<'_>) -> Result<Plan<String>, ToolError> {
         let mut input = Map::new();
         input.insert("id".to_owned(), self.record_id.as_str().into());
         for (name, value) in self.fields.into_iter().filter(|(_, value)| !value.is_null()) {
@@ -42,28 +41,23 @@ impl Write for UpdateTableRecord {
         }
         let record_id = self.record_id.to_string();
         let before = if call.options.dry_run { before(call, &record_id).await } else { None };
-        let keep = Keep { record_id, title: input.get("title").cloned() };
-        let mut plan = Plan::new(keep).then(tables::update_table_record(input));
+        let mut plan = Plan::new(record_id).then(tables::update_table_record(input));
         plan.before = before;
         Ok(plan)
     }
 
-    async fn act(plan: &Plan<Keep>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
+    async fn act(plan: &Plan<String>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
         let Some(mutation) = plan.mutations().next() else {
             return Err(ToolError::internal("the plan holds no step"));
         };
-        let explain = Explain::doing("update table record").about("table_record", &plan.keep.record_id);
+        let explain = Explain::doing("update table record").about("table_record", &plan.keep).hint(HINT);
         let data = act.send(mutation).await.map_err(|e| explain.map(act, e))?;
         Ok(Outcome::new(data).message("Record updated."))
     }
 
-    async fn verify(plan: &Plan<Keep>, _: &Outcome, call: &Call<'_>) -> Option<Verification> {
-        let asked = text_of(plan.keep.title.as_ref())?;
-        let record = before(call, &plan.keep.record_id).await;
-        Some(match record.as_ref().and_then(|r| text_of(dig(r, "table_record.title"))) {
-            Some(title) => Verification::of(title == asked, "compared the title"),
-            None => Verification::unknown("the record could not be read back"),
-        })
+    async fn verify(plan: &Plan<String>, _: &Outcome, call: &Call<'_>) -> Option<Verification> {
+        let read = call.query(tables::get_table_record(&plan.keep)).await;
+        Some(readback::thing(read, "table_record").matches(plan, &[("statusId", "status.id")]))
     }
 }
 

@@ -4,7 +4,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::flags;
-use crate::tools::shared::{extra_keys, extra_object, list_at, required_text, send, text_of};
+use crate::readback;
+use crate::tools::shared::{extra_keys, extra_object, required_text, send, text_of};
 use crate::{
     Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Verification,
     Write, dig,
@@ -48,13 +49,8 @@ impl Write for CreatePipeRelation {
 
     async fn verify(plan: &Plan<String>, outcome: &Outcome, call: &Call<'_>) -> Option<Verification> {
         let id = text_of(dig(&outcome.body.value(), "createPipeRelation.pipeRelation.id"))?;
-        Some(match call.query(relations::get_pipe_relations(&plan.keep)).await {
-            Ok(data) => {
-                let value = data.value();
-                let mut ids = list_at(&value, "pipe.childrenRelations").iter().filter_map(|r| text_of(r.get("id")));
-                Verification::of(ids.any(|found| found == id), "looked for the relation at the parent pipe")
-            }
-            Err(error) => Verification::unknown(error.to_string()),
-        })
+        let read = call.query(relations::get_pipe_relations(&plan.keep)).await;
+        let renamed = [("parentId", "parent.id"), ("childId", "child.id")];
+        Some(readback::item(read, "pipe.childrenRelations", &["id"], &id).matches(plan, &renamed))
     }
 }

@@ -1,12 +1,12 @@
-use pipefy::{Error, relations};
+use pipefy::{Error, cards, relations};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::tools::shared::send;
+use crate::tools::shared::{list_at, send, text_of};
 use crate::{
     Act, Call, CheckedId, Confirmation, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError,
-    Write, dig,
+    Verification, Write, dig,
 };
 
 /// Unlinks two cards.
@@ -55,5 +55,24 @@ impl Write for DeleteCardRelation {
             return Err(ToolError::api(format!("{did_not}.")));
         }
         Ok(Outcome::new(data).message("Card relation removed."))
+    }
+
+    async fn verify(plan: &Plan<String>, _: &Outcome, call: &Call<'_>) -> Option<Verification> {
+        let variables = &plan.mutations().next()?.operation().variables;
+        let parent = text_of(variables.get("parentId"))?;
+        Some(match call.query(cards::get_card_relations(&plan.keep)).await {
+            Ok(data) => {
+                let value = data.value();
+                let mut parents = list_at(&value, "card.parent_relations").iter().flat_map(|r| list_at(r, "cards"));
+                let linked = parents.any(|card| text_of(card.get("id")).as_ref() == Some(&parent));
+                // The same two cards may be linked through another relation.
+                if linked {
+                    Verification::unknown("the child is still linked to the parent, maybe through another relation")
+                } else {
+                    Verification::of(true, "the parent is not among the child's relations")
+                }
+            }
+            Err(error) => Verification::unknown(error.to_string()),
+        })
     }
 }

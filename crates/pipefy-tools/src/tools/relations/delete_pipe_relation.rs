@@ -3,10 +3,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
+use super::relation;
 use crate::tools::shared::send;
 use crate::{
     Act, Call, CheckedId, Confirmation, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError,
-    Write,
+    Verification, Write,
 };
 
 /// Deletes a relation between pipes for good.
@@ -33,5 +34,9 @@ impl Write for DeletePipeRelation {
         let explain = Explain::doing("delete pipe relation").about("pipe", &plan.keep);
         let data = send(plan, act).await.map_err(|e| explain.map(act, e))?;
         Ok(Outcome::new(data).message("Pipe relation deleted."))
+    }
+
+    async fn verify(plan: &Plan<String>, _: &Outcome, call: &Call<'_>) -> Option<Verification> {
+        Some(relation(call, &plan.keep).await.is_gone("relation"))
     }
 }

@@ -9,9 +9,12 @@ mod get_pipe_relations;
 mod get_table_relations;
 mod update_pipe_relation;
 
+use pipefy::relations;
 use serde_json::{Map, Value};
 
+use crate::Call;
 use crate::capability::Row;
+use crate::readback::{self, Found};
 
 pub(crate) const ROWS: &[Row] = &[
     Row::read::<get_card_relations::GetCardRelations>(),
@@ -35,6 +38,11 @@ const FLAGS: [(&str, bool); 8] = [
     ("childMustExistToFinishParent", false),
     ("childMustExistToMoveParent", false),
 ];
+
+/// A relation of pipes as it is now.
+async fn relation(call: &Call<'_>, relation_id: &str) -> Found {
+    readback::item(call.query(relations::get_pipe_relation(relation_id)).await, "pipe_relations", &["id"], relation_id)
+}
 
 /// The flags, with `given` written over the defaults.
 fn flags(given: Map<String, Value>) -> Map<String, Value> {

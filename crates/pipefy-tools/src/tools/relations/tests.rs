@@ -11,6 +11,7 @@ async fn writes_hold_to_the_rules() {
         WriteRules::new("create_pipe_relation", json!({"parent_id": 1, "child_id": 2, "name": " R "}))
             .write("createPipeRelation", json!({"pipeRelation": {"id": "3"}})),
         WriteRules::new("update_pipe_relation", json!({"relation_id": 3, "name": "R"}))
+            .read("pipe_relations", json!([]))
             .write("updatePipeRelation", json!({"pipeRelation": {"id": "3"}})),
         WriteRules::new("delete_pipe_relation", json!({"relation_id": 3}))
             .write("deletePipeRelation", json!({"success": true})),
@@ -79,6 +80,18 @@ async fn rules_of_a_relation_are_kept_when_its_pipe_is_known_and_said_to_be_rese
         text.contains("reset") && !text.contains("canCreateNewItems") && text.contains("autoFillFieldEnabled"),
         "{text}"
     );
+    // Without the pipe its own read tells the rules as well.
+    let own = json!([{"id": 3, "name": "R", "canCreateNewItems": false}]);
+    let mock = Mock::new().on("pipe_relations", own).on("updatePipeRelation", json!({"pipeRelation": {"id": "3"}}));
+    let reply = mock.reply("update_pipe_relation", json!({"relation_id": 3, "name": "N", "verify": true})).await;
+    assert_eq!(mock.writes()[0].variables["input"]["canCreateNewItems"], false);
+    // What it is named now is not what was asked for.
+    assert_eq!(reply["verification"]["verified"], false, "{reply}");
+    let mock =
+        Mock::new().error("pipe_relations", "no", "").on("updatePipeRelation", json!({"pipeRelation": {"id": "3"}}));
+    let reply = mock.reply("update_pipe_relation", json!({"relation_id": 3, "name": "N"})).await;
+    assert_eq!(mock.writes()[0].variables["input"]["canCreateNewItems"], true);
+    assert!(reply["message"].as_str().unwrap().contains("canCreateNewItems"), "{reply}");
     let mock = Mock::new().on("pipe", pipe);
     let reply = mock.reply("update_pipe_relation", json!({"relation_id": 4, "name": "N", "pipe_id": 1})).await;
     assert_eq!(reply["error"]["code"], "NOT_FOUND");

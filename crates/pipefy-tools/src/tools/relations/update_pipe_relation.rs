@@ -3,14 +3,16 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{FLAGS, flags};
+use super::{FLAGS, flags, relation};
+use crate::readback::Found;
 use crate::tools::shared::{extra_keys, extra_object, list_at, required_text, send, text_of};
 use crate::{
-    Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Write, dig,
+    Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Verification,
+    Write, dig,
 };
 
-/// Renames a pipe relation and sets its rules. Pipefy wants all rules: with pipe_id those not given are kept, without it they
-/// are reset to their defaults.
+/// Renames a pipe relation and sets its rules. Pipefy wants all rules: those not given are kept as they are. Where they cannot
+/// be read, they are reset to their defaults and the message says so.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct UpdatePipeRelation {
     relation_id: CheckedId,
@@ -42,7 +44,10 @@ impl Write for UpdatePipeRelation {
         let extra = extra_keys(extra_object(self.extra_input)?, &["id", "relation_id", "name"]);
         let present = match &self.pipe_id {
             Some(pipe_id) => present(call, pipe_id, &relation_id).await?,
-            None => Map::new(),
+            None => match relation(call, &relation_id).await {
+                Found::Thing(relation) => rules(&relation),
+                Found::Nothing | Found::Unread(_) => Map::new(),
+            },
         };
         let known = |name: &str| extra.contains_key(name) || present.contains_key(name);
         let reset = FLAGS.iter().map(|(name, _)| *name).filter(|name| !known(name)).collect();
@@ -71,6 +76,10 @@ impl Write for UpdatePipeRelation {
         };
         Ok(Outcome::new(data).message(message))
     }
+
+    async fn verify(plan: &Plan<Keep>, _: &Outcome, call: &Call<'_>) -> Option<Verification> {
+        Some(relation(call, &plan.keep.relation_id).await.matches(plan, &[]))
+    }
 }
 
 /// The rules a relation has now.
@@ -90,8 +99,9 @@ async fn present(call: &Call<'_>, pipe_id: &str, relation_id: &str) -> Result<Ma
                 "Pipe {pipe_id} has no relation {relation_id}; `get_pipe_relations` lists its relations."
             ))
         })?;
-    Ok(FLAGS
-        .iter()
-        .filter_map(|(name, _)| Some(((*name).to_owned(), json!(relation.get(*name)?.as_bool()?))))
-        .collect())
+    Ok(rules(relation))
+}
+
+fn rules(relation: &Value) -> Map<String, Value> {
+    FLAGS.iter().filter_map(|(name, _)| Some(((*name).to_owned(), json!(relation.get(*name)?.as_bool()?)))).collect()
 }

@@ -8,10 +8,11 @@ mod organization_writes;
 mod pipe_reads;
 mod pipe_writes;
 
-use pipefy::{Data, Mutation};
+use pipefy::{Data, Mutation, reports};
 use serde_json::json;
 
 use crate::capability::Row;
+use crate::readback::{self, Found};
 use crate::tools::shared::{not_done, send};
 use crate::{Act, Call, CheckedId, Confirmation, Explain, Outcome, Page, Plan, ToolError, dig, page_size};
 
@@ -77,6 +78,14 @@ async fn deleted(plan: &Plan<String>, act: &Act<'_, '_>, doing: &str, kind: &str
     let data = send(plan, act).await.map_err(|e| not_done(act, explain, e))?;
     Ok(Outcome::new(data).message("Report deleted."))
 }
+
+/// Where an organisation's report is read by its own id.
+async fn organization_report(call: &Call<'_>, id: &str) -> Found {
+    readback::thing(call.query(reports::get_organization_report(id)).await, "organizationReport")
+}
+
+/// What an organisation's report shows under another name.
+const RENAMED: [(&str, &str); 2] = [("pipeIds", "repos"), ("organizationId", "")];
 
 #[cfg(test)]
 mod tests;

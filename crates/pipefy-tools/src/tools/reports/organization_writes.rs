@@ -3,9 +3,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::{deleted, deletion, filter, written};
-use crate::tools::shared::{given, required_text};
-use crate::{Act, Call, CheckedId, Domain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Write};
+use super::{RENAMED, deleted, deletion, filter, organization_report, written};
+use crate::tools::shared::{given, required_text, text_of};
+use crate::{
+    Act, Call, CheckedId, Domain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Verification, Write, dig,
+};
 
 const PERSONAS: &[Persona] = &[Persona::Admin, Persona::Manager];
 
@@ -47,6 +49,11 @@ impl Write for CreateOrganizationReport {
 
     async fn act(plan: &Plan<String>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
         written(plan, act, "create report", "organization", "Report created.").await
+    }
+
+    async fn verify(plan: &Plan<String>, outcome: &Outcome, call: &Call<'_>) -> Option<Verification> {
+        let id = text_of(dig(&outcome.body.value(), "createOrganizationReport.organizationReport.id"))?;
+        Some(organization_report(call, &id).await.matches(plan, &RENAMED))
     }
 }
 
@@ -91,6 +98,10 @@ impl Write for UpdateOrganizationReport {
     async fn act(plan: &Plan<String>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
         written(plan, act, "update report", "organization_report", "Report updated.").await
     }
+
+    async fn verify(plan: &Plan<String>, _: &Outcome, call: &Call<'_>) -> Option<Verification> {
+        Some(organization_report(call, &plan.keep).await.matches(plan, &RENAMED))
+    }
 }
 
 /// Deletes a report of an organization for good.
@@ -112,5 +123,9 @@ impl Write for DeleteOrganizationReport {
 
     async fn act(plan: &Plan<String>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
         deleted(plan, act, "delete organization report", "organization_report").await
+    }
+
+    async fn verify(plan: &Plan<String>, _: &Outcome, call: &Call<'_>) -> Option<Verification> {
+        Some(organization_report(call, &plan.keep).await.is_gone("report"))
     }
 }

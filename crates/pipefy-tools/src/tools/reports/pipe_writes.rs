@@ -4,10 +4,15 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::{deleted, deletion, filter, written};
-use crate::tools::shared::{given, required_text};
-use crate::{Act, Call, CheckedId, Domain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Write};
+use crate::readback;
+use crate::tools::shared::{given, required_text, text_of};
+use crate::{
+    Act, Call, CheckedId, Domain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Verification, Write, dig,
+};
 
 const PERSONAS: &[Persona] = &[Persona::Manager];
+
+const BY_PIPE: &str = "reports are read by pipe, and this call names none; read get_pipe_report of its pipe";
 
 /// Creates a report of a pipe.
 #[derive(Deserialize, JsonSchema)]
@@ -46,6 +51,12 @@ impl Write for CreatePipeReport {
 
     async fn act(plan: &Plan<String>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
         written(plan, act, "create report", "pipe", "Report created.").await
+    }
+
+    async fn verify(plan: &Plan<String>, outcome: &Outcome, call: &Call<'_>) -> Option<Verification> {
+        let id = text_of(dig(&outcome.body.value(), "createPipeReport.pipeReport.id"))?;
+        let read = call.query(reports::get_reports_of_pipe(&plan.keep)).await;
+        Some(readback::item(read, "pipe.reports", &["id"], &id).matches(plan, &[("pipeId", "")]))
     }
 }
 
@@ -92,6 +103,10 @@ impl Write for UpdatePipeReport {
     async fn act(plan: &Plan<String>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
         written(plan, act, "update report", "pipe_report", "Report updated.").await
     }
+
+    async fn verify(_: &Plan<String>, _: &Outcome, _: &Call<'_>) -> Option<Verification> {
+        Some(Verification::unknown(BY_PIPE))
+    }
 }
 
 /// Deletes a report of a pipe for good.
@@ -113,5 +128,9 @@ impl Write for DeletePipeReport {
 
     async fn act(plan: &Plan<String>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
         deleted(plan, act, "delete pipe report", "pipe_report").await
+    }
+
+    async fn verify(_: &Plan<String>, _: &Outcome, _: &Call<'_>) -> Option<Verification> {
+        Some(Verification::unknown(BY_PIPE))
     }
 }

@@ -3,7 +3,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::table;
+use crate::readback;
 use crate::tools::shared::{extra_keys, extra_object, required_text, send, text_of};
 use crate::{
     Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Plan, Reach, Shape, ToolError, Verification,
@@ -37,16 +37,15 @@ impl Write for CreateTable {
     }
 
     async fn act(plan: &Plan<String>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
-        let explain = Explain::doing("create table").about("organization", &plan.keep);
+        let hint = super::hint();
+        let explain = Explain::doing("create table").about("organization", &plan.keep).hint(&hint);
         let data = send(plan, act).await.map_err(|e| explain.map(act, e))?;
         Ok(Outcome::new(data).message("Table created."))
     }
 
-    async fn verify(_: &Plan<String>, outcome: &Outcome, call: &Call<'_>) -> Option<Verification> {
+    async fn verify(plan: &Plan<String>, outcome: &Outcome, call: &Call<'_>) -> Option<Verification> {
         let id = text_of(dig(&outcome.body.value(), "createTable.table.id"))?;
-        Some(match table(call, &id).await {
-            Some(_) => Verification::of(true, "read the table"),
-            None => Verification::unknown("the table could not be read back"),
-        })
+        let read = call.query(tables::get_table(&id)).await;
+        Some(readback::thing(read, "table").matches(plan, &[("organization_id", "")]))
     }
 }

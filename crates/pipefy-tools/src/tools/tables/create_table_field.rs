@@ -3,8 +3,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::has_field;
-use crate::tools::shared::{extra_keys, extra_object, required_text, send, text_of};
+use super::field;
+use crate::tools::fields::with_types;
+use crate::tools::shared::{FIELD_TYPES, extra_keys, extra_object, required_text, send, text_of};
 use crate::{
     Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Plan, Shape, ToolError, Verification, Write, dig,
 };
@@ -39,16 +40,14 @@ impl Write for CreateTableField {
     }
 
     async fn act(plan: &Plan<String>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
-        let explain = Explain::doing("create table field").about("table", &plan.keep);
-        let data = send(plan, act).await.map_err(|e| explain.map(act, e))?;
+        let explain = Explain::doing("create table field").about("table", &plan.keep).hint(FIELD_TYPES);
+        let data = send(plan, act).await.map_err(|e| with_types(explain.map(act, e)))?;
         Ok(Outcome::new(data).message("Table field created."))
     }
 
     async fn verify(plan: &Plan<String>, outcome: &Outcome, call: &Call<'_>) -> Option<Verification> {
         let id = text_of(dig(&outcome.body.value(), "createTableField.table_field.id"))?;
-        Some(match has_field(call, &plan.keep, &id).await {
-            Some(there) => Verification::of(there, "looked for the field in its table"),
-            None => Verification::unknown("the table could not be read back"),
-        })
+        let renamed = [("table_id", ""), ("connectedRepoId", "connectedRepo.id")];
+        Some(field(call, &plan.keep, &id).await.matches(plan, &renamed))
     }
 }

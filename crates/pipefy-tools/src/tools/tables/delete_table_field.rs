@@ -3,7 +3,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::has_field;
+use super::field;
 use crate::tools::shared::{not_done, send};
 use crate::{
     Act, Call, CheckedId, Confirmation, Domain, Explain, IdArg, IdKind, Op, Outcome, Plan, Shape, ToolError,
@@ -43,9 +43,6 @@ impl Write for DeleteTableField {
     }
 
     async fn verify(plan: &Plan<Keep>, _: &Outcome, call: &Call<'_>) -> Option<Verification> {
-        Some(match has_field(call, &plan.keep.table_id, &plan.keep.field_id).await {
-            Some(there) => Verification::of(!there, "looked for the field in its table"),
-            None => Verification::unknown("the table could not be read back"),
-        })
+        Some(field(call, &plan.keep.table_id, &plan.keep.field_id).await.is_gone("field"))
     }
 }

@@ -14,6 +14,8 @@ use serde_json::Value;
 
 use crate::Call;
 use crate::capability::Row;
+use crate::readback::{self, Found};
+use crate::tools::shared::COLORS;
 
 pub(crate) const ROWS: &[Row] = &[
     Row::read::<get_table::GetTable>(),
@@ -26,17 +28,21 @@ pub(crate) const ROWS: &[Row] = &[
     Row::write::<delete_table_field::DeleteTableField>(),
 ];
 
+/// What values of a table that Pipefy refuses may be.
+fn hint() -> String {
+    format!("{COLORS}; authorization is read or write.")
+}
+
 /// The table as it is, for dry runs and for reading back; `None` when it cannot be read.
 async fn table(call: &Call<'_>, table_id: &str) -> Option<Value> {
     let data = call.query(tables::get_table(table_id)).await.ok()?;
     data.value().get_mut("table").map(Value::take).filter(|table| !table.is_null())
 }
 
-/// Whether the table has a field of this id; `None` when it cannot be read.
-async fn has_field(call: &Call<'_>, table_id: &str, field_id: &str) -> Option<bool> {
-    use crate::tools::shared::{list_at, text_of};
-    let table = table(call, table_id).await?;
-    Some(list_at(&table, "table_fields").iter().any(|field| text_of(field.get("id")).as_deref() == Some(field_id)))
+/// The field of a table as a read shows it.
+async fn field(call: &Call<'_>, table_id: &str, field_id: &str) -> Found {
+    let read = call.query(tables::get_table(table_id)).await;
+    readback::item(read, "table.table_fields", &["id", "uuid", "internal_id"], field_id)
 }
 
 #[cfg(test)]

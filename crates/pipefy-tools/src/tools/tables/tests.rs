@@ -117,3 +117,63 @@ async fn a_table_s_deletion_is_explained_by_code_and_not_previewed_without_acces
     let reply = mock.confirmed("delete_table_field", json!({"table_id": 9, "field_id": "f"})).await;
     assert!(reply["error"]["message"].as_str().unwrap().contains("delete table field (ID: f)"), "{reply}");
 }
+
+#[tokio::test]
+async fn an_id_that_names_no_table_is_told_from_those_that_do() {
+    // Pipefy refuses all for one: then each is asked for.
+    let mock = Mock::new()
+        .error("tables", "Table not found", "RESOURCE_NOT_FOUND")
+        .on("table", json!({"id": "1"}))
+        .error("table", "Table not found", "RESOURCE_NOT_FOUND");
+    let reply = mock.reply("get_tables", json!({"table_ids": [1, "zzz"]})).await;
+    let text = reply["error"]["message"].as_str().unwrap();
+    assert!(text.contains("about 1 of 2: zzz") && text.contains("search_tables"), "{text}");
+    assert_eq!(reply["error"]["details"]["wrong_ids"], json!(["zzz"]));
+    // Or it leaves it out, or gives null for it.
+    for tables in [json!([{"id": "1"}]), json!([{"id": "1"}, null])] {
+        let reply = Mock::new().on("tables", tables).reply("get_tables", json!({"table_ids": ["1", "zzz"]})).await;
+        let text = reply["message"].as_str().unwrap();
+        assert!(reply["success"] == true && text.contains("but not zzz") && !text.contains('1'), "{reply}");
+    }
+    // A failure that no id causes is not looked into.
+    let mock = Mock::new().timeout("tables", pipefy::OperationKind::Query);
+    assert_eq!(mock.reply("get_tables", json!({"table_ids": [1, 2]})).await["success"], false);
+    assert_eq!(mock.roots(), ["tables"]);
+}
+
+#[tokio::test]
+async fn every_attribute_of_a_table_and_its_fields_that_was_written_is_read_back() {
+    let field = json!({"id": "f", "label": "L", "help": "h", "unique": true, "minimal_view": false, "options": [], "type": "connector",
+        "connectedRepo": {"id": "3"}});
+    let table = json!({"id": "9", "name": "T", "icon": "car", "color": "red", "title_field": {"id": "f"}, "table_fields": [field]});
+    let verified = async |tool: &str, root: &str, payload: Value, mut arguments: Value| {
+        arguments["verify"] = true.into();
+        let mock = Mock::new().on(root, payload).on("table", table.clone());
+        mock.reply(tool, arguments).await["verification"].clone()
+    };
+    let arguments =
+        json!({"table_id": 9, "name": "T", "extra_input": {"icon": "car", "color": "red", "title_field_id": "f"}});
+    let block = verified("update_table", "updateTable", json!({"table": {"id": "9"}}), arguments).await;
+    assert_eq!(
+        (&block["verified"], block["note"].as_str().unwrap().contains("color")),
+        (&json!(true), true),
+        "{block}"
+    );
+    let arguments =
+        json!({"table_id": 9, "field_id": "f", "extra_input": {"help": "h", "unique": true, "minimal_view": false}});
+    let block =
+        verified("update_table_field", "updateTableField", json!({"table_field": {"id": "f"}}), arguments).await;
+    assert_eq!(block["verified"], true, "{block}");
+    let arguments = json!({"table_id": 9, "field_id": "f", "required": true});
+    let block =
+        verified("update_table_field", "updateTableField", json!({"table_field": {"id": "f"}}), arguments).await;
+    assert_eq!(block["verified"], Value::Null, "not shown, so not known: {block}");
+    let arguments =
+        json!({"table_id": 9, "label": "L", "field_type": "connector", "extra_input": {"connectedRepoId": 3}});
+    let block =
+        verified("create_table_field", "createTableField", json!({"table_field": {"id": "f"}}), arguments).await;
+    assert_eq!(block["verified"], true, "{block}");
+    let arguments = json!({"name": "T", "organization_id": 1, "extra_input": {"color": "blue"}});
+    let block = verified("create_table", "createTable", json!({"table": {"id": "9"}}), arguments).await;
+    assert_eq!(block["note"], "shown otherwise than asked: color");
+}

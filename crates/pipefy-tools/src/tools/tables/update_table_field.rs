@@ -3,8 +3,9 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::table;
-use crate::tools::shared::{extra_keys, extra_object, list_at, non_blank, send, text_of};
+use super::field;
+use crate::readback::Found;
+use crate::tools::shared::{extra_keys, extra_object, non_blank, send, text_of};
 use crate::{
     Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Plan, Shape, ToolError, Verification, Write,
 };
@@ -38,7 +39,6 @@ fn options(_: &mut SchemaGenerator) -> Schema {
 pub(crate) struct Keep {
     field_id: String,
     table_id: String,
-    label: Option<String>,
 }
 
 impl Write for UpdateTableField {
@@ -51,7 +51,7 @@ impl Write for UpdateTableField {
         let mut input = extra_keys(extra_object(self.extra_input)?, &["id"]);
         let inner = input.remove("table_id").or_else(|| input.remove("tableId"));
         let explicit = [
-            ("label", self.label.clone().map(Value::from)),
+            ("label", self.label.map(Value::from)),
             ("description", self.description.map(Value::from)),
             ("required", self.required.map(Value::from)),
             ("options", self.options),
@@ -72,10 +72,15 @@ impl Write for UpdateTableField {
         let field_id = self.field_id.to_string();
         input.insert("id".to_owned(), field_id.as_str().into());
         input.insert("table_id".to_owned(), table_id.as_str().into());
-        let before = if call.options.dry_run { field(call, &table_id, &field_id).await } else { None };
-        let keep = Keep { field_id, table_id, label: self.label };
+        let before = match call.options.dry_run {
+            true => Some(field(call, &table_id, &field_id).await),
+            false => None,
+        };
+        let keep = Keep { field_id, table_id };
         let mut plan = Plan::new(keep).then(tables::update_table_field(input));
-        plan.before = before.map(|field| json!({ "table_field": field }));
+        if let Some(Found::Thing(field)) = before {
+            plan.before = Some(json!({ "table_field": field }));
+        }
         Ok(plan)
     }
 
@@ -86,16 +91,6 @@ impl Write for UpdateTableField {
     }
 
     async fn verify(plan: &Plan<Keep>, _: &Outcome, call: &Call<'_>) -> Option<Verification> {
-        let asked = plan.keep.label.as_deref()?;
-        let field = field(call, &plan.keep.table_id, &plan.keep.field_id).await;
-        Some(match field.as_ref().and_then(|field| text_of(field.get("label"))) {
-            Some(label) => Verification::of(label.trim() == asked.trim(), "compared the label"),
-            None => Verification::unknown("the field could not be found in its table"),
-        })
+        Some(field(call, &plan.keep.table_id, &plan.keep.field_id).await.matches(plan, &[("table_id", "")]))
     }
-}
-
-async fn field(call: &Call<'_>, table_id: &str, field_id: &str) -> Option<Value> {
-    let table = table(call, table_id).await?;
-    list_at(&table, "table_fields").iter().find(|f| text_of(f.get("id")).as_deref() == Some(field_id)).cloned()
 }

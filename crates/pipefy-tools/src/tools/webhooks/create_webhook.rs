@@ -3,8 +3,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::{events, receiver, without_our_credential};
-use crate::tools::shared::{extra_keys, list_at, send, text_of};
+use super::{EVENTS, events, receiver, without_our_credential};
+use crate::readback;
+use crate::tools::shared::{extra_keys, send, text_of};
 use crate::{
     Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Verification,
     Write, dig,
@@ -51,20 +52,14 @@ impl Write for CreateWebhook {
     }
 
     async fn act(plan: &Plan<String>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
-        let explain = Explain::doing("create webhook").about("pipe", &plan.keep);
+        let explain = Explain::doing("create webhook").about("pipe", &plan.keep).hint(EVENTS);
         let data = send(plan, act).await.map_err(|e| explain.map(act, e))?;
         Ok(Outcome::new(data).message("Webhook created."))
     }
 
     async fn verify(plan: &Plan<String>, outcome: &Outcome, call: &Call<'_>) -> Option<Verification> {
         let id = text_of(dig(&outcome.body.value(), "createWebhook.webhook.id"))?;
-        Some(match call.query(webhooks::get_webhooks(&plan.keep)).await {
-            Ok(data) => {
-                let value = data.value();
-                let there = list_at(&value, "pipe.webhooks").iter().any(|w| text_of(w.get("id")).as_ref() == Some(&id));
-                Verification::of(there, "looked for the webhook in its pipe")
-            }
-            Err(error) => Verification::unknown(error.to_string()),
-        })
+        let read = call.query(webhooks::get_webhooks(&plan.keep)).await;
+        Some(readback::item(read, "pipe.webhooks", &["id"], &id).matches(plan, &[("pipe_id", "")]))
     }
 }

@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::tools::shared::{not_done, send};
 use crate::{
     Act, Call, CheckedId, Confirmation, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError,
-    Write,
+    Verification, Write,
 };
 
 /// Deletes a webhook for good.
@@ -33,5 +33,11 @@ impl Write for DeleteWebhook {
         let explain = Explain::doing("delete webhook").about("webhook", &plan.keep);
         let data = send(plan, act).await.map_err(|e| not_done(act, explain, e))?;
         Ok(Outcome::new(data).message("Webhook deleted."))
+    }
+
+    async fn verify(_: &Plan<String>, _: &Outcome, _: &Call<'_>) -> Option<Verification> {
+        Some(Verification::unknown(
+            "webhooks are read by pipe, and this call names none; read get_webhooks of its pipe",
+        ))
     }
 }

@@ -19,6 +19,10 @@ pub(crate) const ROWS: &[Row] = &[
     Row::write::<delete_webhook::DeleteWebhook>(),
 ];
 
+/// The events that a webhook may listen to, for hints: others may exist.
+const EVENTS: &str = "actions are card.create, card.move, card.done, card.field_update, card.late, card.expired, card.overdue, \
+                      card.delete, card.comment_create, card.email_received; url is https.";
+
 /// A receiver's URL, trimmed, that Pipefy may be told to call.
 fn receiver(call: &Call<'_>, url: &str) -> Result<String, ToolError> {
     let url = required_text("url", url)?;

@@ -3,11 +3,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-use super::{events, masked, receiver, without_our_credential};
+use super::{EVENTS, events, masked, receiver, without_our_credential};
 use crate::outcome::dig_mut;
 use crate::tools::shared::{required_text, send};
 use crate::{
-    Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Write,
+    Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Verification,
+    Write,
 };
 
 /// Changes a webhook. Pipefy replaces the stored headers: an update without headers deletes them all.
@@ -81,10 +82,11 @@ impl Write for UpdateWebhook {
     }
 
     async fn act(plan: &Plan<Keep>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
-        let explain = Explain::doing("update webhook").about("webhook", &plan.keep.webhook_id);
+        let explain = Explain::doing("update webhook").about("webhook", &plan.keep.webhook_id).hint(EVENTS);
         let data = send(plan, act).await.map_err(|e| explain.map(act, e))?;
         let message = if plan.keep.drops_headers {
-            "Webhook updated. No headers were given, so Pipefy removed those it had; send `headers` to set them again."
+            "Webhook updated. No headers were given, so Pipefy removed those it had, and its filters; send `headers` to set them \
+             again."
         } else {
             "Webhook updated."
         };
@@ -93,5 +95,11 @@ impl Write for UpdateWebhook {
             *headers = masked(headers.take());
         }
         Ok(Outcome::new(value).message(message))
+    }
+
+    async fn verify(_: &Plan<Keep>, _: &Outcome, _: &Call<'_>) -> Option<Verification> {
+        Some(Verification::unknown(
+            "webhooks are read by pipe, and this call names none; read get_webhooks of its pipe",
+        ))
     }
 }
