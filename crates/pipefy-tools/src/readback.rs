@@ -4,11 +4,11 @@ use jiff::Timestamp;
 use pipefy::{Data, Error};
 use serde_json::{Map, Value};
 
+use crate::Verification;
 use crate::error::NOT_FOUND_CODES;
 use crate::outcome::dig;
 use crate::plan::Plan;
 use crate::tools::shared::{list_at, text_of};
-use crate::{ToolError, Verification};
 
 /// What a read gave.
 pub(crate) enum Found {
@@ -48,7 +48,7 @@ pub(crate) fn item(answer: Result<Data, Error>, path: &str, keys: &[&str], id: &
 
 impl Found {
     /// Whether what was created is there.
-    pub(crate) fn is_there(self, what: &str) -> Verification {
+    pub(crate) fn there(self, what: &str) -> Verification {
         match self {
             Self::Thing(_) => Verification::of(true, format!("read the {what}")),
             Self::Nothing => Verification::of(false, format!("the {what} cannot be read")),
@@ -57,7 +57,7 @@ impl Found {
     }
 
     /// Whether what was deleted is gone.
-    pub(crate) fn is_gone(self, what: &str) -> Verification {
+    pub(crate) fn gone(self, what: &str) -> Verification {
         match self {
             Self::Thing(_) => Verification::of(false, format!("the {what} can still be read")),
             Self::Nothing => Verification::of(true, format!("the {what} can no longer be read")),
@@ -73,11 +73,6 @@ impl Found {
             Self::Nothing => Verification::of(false, "it cannot be read"),
             Self::Unread(why) => Verification::unknown(why),
         }
-    }
-
-    /// The same for what a read failed to give as a tool's failure.
-    pub(crate) fn unread(error: &ToolError) -> Self {
-        Self::Unread(error.message.clone())
     }
 }
 

@@ -189,6 +189,9 @@ fn update(ctx: &Ctx<'_>, args: &Args) -> Answer {
     }
     let mut body = (*field).clone();
     copy(&mut body, &input.0, &SETTINGS);
+    if let Some(synced) = input.get("sync_with_card") {
+        set(&mut body, "synced_with_card", synced.clone());
+    }
     if label != text(&field, "label") {
         // The slug follows the label, as in the real API.
         set(&mut body, "id", values::slug(ctx, text(&field, "pipe_id"), &label, Some(&id))?);

@@ -145,7 +145,7 @@ impl Write for CreateCard {
         let place = phase.map_or_else(|| "no phase".to_owned(), |phase| format!("phase {phase}"));
         let note = format!("read back: card {id} in {place}");
         let input = asked(plan);
-        let attributes = input.get("fields_attributes").map_or(&[][..], |list| list_at(list, ""));
+        let attributes = input.get("fields_attributes").map(|list| list_at(list, "")).unwrap_or_default();
         if !(there && placed) || attributes.is_empty() {
             return Some(Verification::of(there && placed, note));
         }

@@ -131,7 +131,7 @@ pub(crate) async fn verify(plan: &Plan<Outbox>, outcome: &Outcome, call: &Call<'
         return Some(Verification::unknown("Pipefy gave the e-mail no id to look for"));
     };
     let read = call.query(emails::get_card_inbox_emails(&plan.keep.card_id)).await;
-    Some(readback::item(read, "card.inbox_emails", &["id"], &id).is_there("e-mail among those of its card"))
+    Some(readback::item(read, "card.inbox_emails", &["id"], &id).there("e-mail among those of its card"))
 }
 
 fn was_refused(data: &Data) -> bool {

@@ -137,7 +137,7 @@ impl Write for CreateHtmlInterface {
                 let same = dig(&shown, "htmlDocument.content") == Some(written);
                 Verification::of(same, "compared the HTML")
             }
-            other => other.is_there("element"),
+            other => other.there("element"),
         })
     }
 }

@@ -88,7 +88,7 @@ impl Write for DeleteLabel {
             return Some(Verification::unknown("labels are read by pipe, and this call names none; give pipe_id"));
         };
         let read = call.query(pipes::get_pipe(pipe_id)).await;
-        Some(readback::item(read, "pipe.labels", &["id"], &plan.keep.label_id).is_gone("label"))
+        Some(readback::item(read, "pipe.labels", &["id"], &plan.keep.label_id).gone("label"))
     }
 }
 

@@ -155,6 +155,6 @@ impl Write for DuplicatePortalElement {
     async fn verify(plan: &Plan<Doing>, outcome: &Outcome, call: &Call<'_>) -> Option<Verification> {
         let element = text_of(outcome.body.value().get("id"))?;
         let read = call.query(portals::get_portal(&asked_text(plan, "interfaceUuid")?)).await;
-        Some(element_in(read, "portalInterface", &element).is_there("element"))
+        Some(element_in(read, "portalInterface", &element).there("element"))
     }
 }

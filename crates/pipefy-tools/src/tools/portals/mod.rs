@@ -88,9 +88,9 @@ async fn page_now(call: &Call<'_>, portal: &str, page: &str) -> Found {
 pub(crate) fn element_in(answer: Result<Data, pipefy::Error>, path: &str, element: &str) -> Found {
     match readback::thing(answer, path) {
         Found::Thing(whole) => {
-            let elements = list_at(&whole, "pages").iter().flat_map(|page| list_at(page, "elements"));
-            let mut found = elements.filter(|one| text_of(one.get("id")).as_deref() == Some(element));
-            found.next().cloned().map_or(Found::Nothing, Found::Thing)
+            let mut elements = list_at(&whole, "pages").iter().flat_map(|page| list_at(page, "elements"));
+            let found = elements.find(|one| text_of(one.get("id")).as_deref() == Some(element));
+            found.cloned().map_or(Found::Nothing, Found::Thing)
         }
         Found::Nothing => Found::Unread(format!("the {path} could not be read")),
         unread => unread,

@@ -121,7 +121,7 @@ impl Write for DeletePortalPage {
 
     async fn verify(plan: &Plan<Doing>, _: &Outcome, call: &Call<'_>) -> Option<Verification> {
         let (portal, page) = (asked_text(plan, "interface_uuid")?, asked_text(plan, "page_id")?);
-        Some(page_now(call, &portal, &page).await.is_gone("page"))
+        Some(page_now(call, &portal, &page).await.gone("page"))
     }
 }
 
@@ -165,7 +165,7 @@ impl Write for SortPortalPages {
                 let order: Value = pages.filter_map(|page| text_of(page.get("id"))).map(Value::from).collect();
                 Verification::of(order == wanted, "compared the order of the pages")
             }
-            other => other.is_there("portal"),
+            other => other.there("portal"),
         })
     }
 }

@@ -87,7 +87,7 @@ impl Write for CreatePortal {
 
     async fn verify(_: &Plan<Doing>, outcome: &Outcome, call: &Call<'_>) -> Option<Verification> {
         let uuid = text_of(outcome.body.value().get("uuid"))?;
-        Some(portal_now(call, &uuid).await.is_there("portal"))
+        Some(portal_now(call, &uuid).await.there("portal"))
     }
 }
 
@@ -170,6 +170,6 @@ impl Write for DeletePortal {
 
     async fn verify(plan: &Plan<Doing>, _: &Outcome, call: &Call<'_>) -> Option<Verification> {
         let uuid = asked_text(plan, "interface_uuid")?;
-        Some(portal_now(call, &uuid).await.is_gone("portal"))
+        Some(portal_now(call, &uuid).await.gone("portal"))
     }
 }

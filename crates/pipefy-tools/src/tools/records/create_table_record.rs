@@ -68,7 +68,7 @@ impl Write for CreateTableRecord {
         let attributes = list_at(input.get("fields_attributes")?, "");
         if attributes.is_empty() {
             let read = call.query(tables::get_table_record(&id)).await;
-            return Some(readback::thing(read, "table_record").is_there("record"));
+            return Some(readback::thing(read, "table_record").there("record"));
         }
         let sent = attributes.iter().filter_map(|entry| {
             let (field, value) = (entry.get("field_id")?.as_str()?, entry.get("field_value")?);

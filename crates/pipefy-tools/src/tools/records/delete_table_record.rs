@@ -41,6 +41,6 @@ impl Write for DeleteTableRecord {
 
     async fn verify(plan: &Plan<String>, _: &Outcome, call: &Call<'_>) -> Option<Verification> {
         let read = call.query(tables::get_table_record(&plan.keep)).await;
-        Some(readback::thing(read, "table_record").is_gone("record"))
+        Some(readback::thing(read, "table_record").gone("record"))
     }
 }

@@ -37,6 +37,6 @@ impl Write for DeletePipeRelation {
     }
 
     async fn verify(plan: &Plan<String>, _: &Outcome, call: &Call<'_>) -> Option<Verification> {
-        Some(relation(call, &plan.keep).await.is_gone("relation"))
+        Some(relation(call, &plan.keep).await.gone("relation"))
     }
 }

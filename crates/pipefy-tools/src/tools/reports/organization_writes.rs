@@ -126,6 +126,6 @@ impl Write for DeleteOrganizationReport {
     }
 
     async fn verify(plan: &Plan<String>, _: &Outcome, call: &Call<'_>) -> Option<Verification> {
-        Some(organization_report(call, &plan.keep).await.is_gone("report"))
+        Some(organization_report(call, &plan.keep).await.gone("report"))
     }
 }

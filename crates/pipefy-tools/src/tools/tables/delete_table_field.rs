@@ -43,6 +43,6 @@ impl Write for DeleteTableField {
     }
 
     async fn verify(plan: &Plan<Keep>, _: &Outcome, call: &Call<'_>) -> Option<Verification> {
-        Some(field(call, &plan.keep.table_id, &plan.keep.field_id).await.is_gone("field"))
+        Some(field(call, &plan.keep.table_id, &plan.keep.field_id).await.gone("field"))
     }
 }
