@@ -56,11 +56,17 @@ fn success(op: &Op, unified: bool) -> Value {
         ("stopped", json!({ "type": "string" })),
         ("message", json!({ "type": "string" })),
         ("scope", json!({ "type": "object" })),
+        ("untrusted", json!({ "type": "object" })),
         ("truncated", truncated()),
     ] {
         properties.entry(name).or_insert(schema);
     }
     if op.class != Class::Read {
+        properties.entry("idempotency").or_insert(json!({
+            "type": "object",
+            "properties": { "replayed": { "const": true }, "first_call": { "type": "string" } },
+            "required": ["replayed", "first_call"],
+        }));
         properties.entry("verification").or_insert(json!({
             "type": "object",
             "properties": { "verified": { "type": ["boolean", "null"] }, "note": { "type": "string" } },

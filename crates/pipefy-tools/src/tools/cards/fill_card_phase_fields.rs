@@ -6,7 +6,9 @@ use super::values::{FieldValues, card_before};
 use crate::tools::definitions::{self, Definition, PhaseForm};
 use crate::tools::form;
 use crate::tools::shared::strings;
-use crate::{Act, Call, CheckedId, Domain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Write};
+use crate::{
+    Act, Call, CheckedId, Domain, IdArg, IdKind, Op, Outcome, Outsiders, Persona, Plan, Shape, ToolError, Write,
+};
 
 /// Writes values of a phase's editable fields on a card. Clients that can show forms ask the user first.
 #[derive(Deserialize, JsonSchema)]
@@ -37,6 +39,7 @@ pub(crate) enum Fill {
 
 impl Write for FillCardPhaseFields {
     const OP: Op = Op::write("fill_card_phase_fields", Domain::Workflow, Shape::Raw)
+        .outsiders(Outsiders::CONTENTS)
         .personas(&[Persona::Manager, Persona::Operator])
         .no_output_schema()
         .asks()

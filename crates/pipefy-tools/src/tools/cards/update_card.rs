@@ -7,8 +7,8 @@ use crate::tools::cards::values::{self, FieldValues};
 use crate::tools::definitions::is_ambiguous_date;
 use crate::tools::shared::text_of;
 use crate::{
-    Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Verification,
-    Write, dig,
+    Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Outsiders, Persona, Plan, Shape, ToolError,
+    Verification, Write, dig,
 };
 
 /// Changes a card: either several fields (`field_updates`, which wins) or title, assignees, labels and due date. Both lists
@@ -37,6 +37,7 @@ pub(crate) enum Change {
 
 impl Write for UpdateCard {
     const OP: Op = Op::write("update_card", Domain::Workflow, Shape::Raw)
+        .outsiders(Outsiders::CONTENTS)
         .personas(&[Persona::Manager, Persona::Operator])
         .no_output_schema()
         .touches(&[

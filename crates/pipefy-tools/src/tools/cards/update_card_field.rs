@@ -6,7 +6,8 @@ use serde_json::Value;
 use super::values::card_before;
 use crate::tools::shared::{send_shown, unpacked};
 use crate::{
-    Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Write,
+    Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Outsiders, Persona, Plan, Shape, ToolError,
+    Write,
 };
 
 /// Replaces the whole value of one field, lists included; to add or remove items of a list use update_card with ADD or REMOVE.
@@ -21,6 +22,7 @@ pub(crate) struct UpdateCardField {
 
 impl Write for UpdateCardField {
     const OP: Op = Op::write("update_card_field", Domain::Workflow, Shape::Raw)
+        .outsiders(Outsiders::CONTENTS)
         .personas(&[Persona::Manager, Persona::Operator])
         .debug()
         .no_output_schema()

@@ -25,6 +25,7 @@ struct Changes {
     icon: Option<String>,
     #[serde(default)]
     color: Option<String>,
+    /// Keys of RepoPreferenceInput.
     #[serde(default)]
     preferences: Option<Map<String, Value>>,
 }
@@ -71,7 +72,7 @@ impl Write for UpdatePipe {
         Some(match call.query(pipes::get_pipe(&plan.keep.pipe_id)).await {
             Ok(data) => {
                 let shown = text_of(dig(&data.value(), "pipe.name"));
-                Verification::of(shown.as_ref() == Some(name), "compared the name")
+                Verification::of_input(shown.as_ref() == Some(name), plan, &["name"])
             }
             Err(error) => Verification::unknown(error.to_string()),
         })

@@ -5,7 +5,9 @@ use serde_json::Value;
 
 use super::update_table_record::before;
 use crate::tools::shared::unpacked;
-use crate::{Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Plan, Shape, ToolError, Write};
+use crate::{
+    Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Outsiders, Plan, Shape, ToolError, Write,
+};
 
 /// Replaces the value of one custom field of a record.
 #[derive(Deserialize, JsonSchema)]
@@ -19,6 +21,7 @@ pub(crate) struct SetTableRecordFieldValue {
 
 impl Write for SetTableRecordFieldValue {
     const OP: Op = Op::write("set_table_record_field_value", Domain::Database, Shape::Result)
+        .outsiders(Outsiders::CONTENTS)
         .debug()
         .touches(&[IdArg::new("record_id", IdKind::TableRecord), IdArg::within("field_id", IdKind::TableField)]);
     type Keep = String;

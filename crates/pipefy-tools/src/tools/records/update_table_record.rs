@@ -5,13 +5,15 @@ use serde_json::{Map, Value};
 
 use crate::tools::shared::text_of;
 use crate::{
-    Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Plan, Shape, ToolError, Verification, Write, dig,
+    Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Outsiders, Plan, Shape, ToolError, Verification,
+    Write, dig,
 };
 
 /// Changes title, due_date or status_id of a record; custom fields go through set_table_record_field_value.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct UpdateTableRecord {
     record_id: CheckedId,
+    /// {title, due_date, status_id}.
     fields: Map<String, Value>,
 }
 
@@ -22,6 +24,7 @@ pub(crate) struct Keep {
 
 impl Write for UpdateTableRecord {
     const OP: Op = Op::write("update_table_record", Domain::Database, Shape::Result)
+        .outsiders(Outsiders::CONTENTS)
         .debug()
         .touches(&[IdArg::new("record_id", IdKind::TableRecord)]);
     type Keep = Keep;
@@ -61,7 +64,7 @@ impl Write for UpdateTableRecord {
         let asked = text_of(plan.keep.title.as_ref())?;
         let record = before(call, &plan.keep.record_id).await;
         Some(match record.as_ref().and_then(|r| text_of(dig(r, "table_record.title"))) {
-            Some(title) => Verification::of(title == asked, "compared the title"),
+            Some(title) => Verification::of_input(title == asked, plan, &["title"]),
             None => Verification::unknown("the record could not be read back"),
         })
     }

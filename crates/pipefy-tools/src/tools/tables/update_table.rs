@@ -62,7 +62,7 @@ impl Write for UpdateTable {
         let asked = plan.keep.name.as_deref()?;
         let table = table(call, &plan.keep.table_id).await;
         Some(match table.as_ref().and_then(|table| text_of(table.get("name"))) {
-            Some(name) => Verification::of(name.trim() == asked.trim(), "compared the name"),
+            Some(name) => Verification::of_input(name.trim() == asked.trim(), plan, &["name"]),
             None => Verification::unknown("the table could not be read back"),
         })
     }

@@ -89,7 +89,7 @@ impl Write for UpdateTableField {
         let asked = plan.keep.label.as_deref()?;
         let field = field(call, &plan.keep.table_id, &plan.keep.field_id).await;
         Some(match field.as_ref().and_then(|field| text_of(field.get("label"))) {
-            Some(label) => Verification::of(label.trim() == asked.trim(), "compared the label"),
+            Some(label) => Verification::of_input(label.trim() == asked.trim(), plan, &["label"]),
             None => Verification::unknown("the field could not be found in its table"),
         })
     }
