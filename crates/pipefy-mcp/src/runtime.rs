@@ -365,12 +365,11 @@ impl McpRuntime {
             };
             digest_of(&json!([self.toolbox.base_url, principal.issuer, principal.client_id, who]))
         });
-        match (self.journal.as_ref()?, caller) {
-            (Kept::Here(file, owner), None) => Some((file, owner.clone())),
-            (Kept::Here(file, _), Some(caller)) => Some((file, caller)),
-            (Kept::Shared(store), Some(caller)) => Some((store, caller)),
-            (Kept::Shared(_), None) => None,
-        }
+        let (entries, owner): (&dyn Entries, Option<String>) = match self.journal.as_ref()? {
+            Kept::Here(file, owner) => (file, caller.or_else(|| Some(owner.clone()))),
+            Kept::Shared(store) => (store, caller),
+        };
+        Some((entries, owner?))
     }
 
     pub(crate) fn answered(&self) -> &Answered {

@@ -453,16 +453,17 @@ async fn a_person_confirms_what_destroys_by_session_and_always_without_one() {
         json!({"label_id": id, "confirm": true, "confirmation_token": preview["confirmation_token"]})
     };
     let (one, two) = (headers().await, headers().await);
-    assert_eq!(run(&sessions, &one, "get_cards", json!({"pipe_id": pipe})).await["success"], true);
-    for (session, code) in [(&one, Some("PERSON_MUST_CONFIRM")), (&two, None)] {
+    assert_eq!(run(&sessions, one.as_slice(), "get_cards", json!({"pipe_id": pipe})).await["success"], true);
+    for (session, code) in [(one.as_slice(), Some("PERSON_MUST_CONFIRM")), (two.as_slice(), None)] {
         let arguments = confirmed(&sessions, session, "Label").await;
         let done = run(&sessions, session, "delete_label", arguments).await;
         assert_eq!(done["error"]["code"].as_str(), code, "{done}");
     }
     let stateless = rig.server(rig.sandbox.url(), &asks, Mode::Stateless.options()).await;
     let alone = vec![("Authorization", ana.clone())];
-    let arguments = confirmed(&stateless, &alone, "Stateless").await;
-    let refused = run(&stateless, &alone, "delete_label", arguments.clone()).await;
+    let alone = alone.as_slice();
+    let arguments = confirmed(&stateless, alone, "Stateless").await;
+    let refused = run(&stateless, alone, "delete_label", arguments.clone()).await;
     assert_eq!(refused["error"]["code"], "PERSON_MUST_CONFIRM", "{refused}");
 
     // The revision without sessions asks in a second round.

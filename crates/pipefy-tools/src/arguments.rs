@@ -173,7 +173,7 @@ fn shared(op: &Op) -> impl Iterator<Item = (&'static str, &'static Value, bool)>
         (op.debug, "debug", flag, true),
         (reads, "fields", list, op.selects.is_some()),
         (reads, "all", own_flag, lists),
-        (reads, "max_items", number, lists),
+        (reads, "max_items", number, false),
         (reads, "max_seconds", number, false),
         (reads, "format", format, lists),
         (!reads, "dry_run", own_flag, true),

@@ -351,7 +351,7 @@ fn alter(value: &mut Value) {
     match value {
         Value::Object(map) => map.values_mut().for_each(alter),
         Value::Array(list) => list.iter_mut().for_each(alter),
-        Value::String(text) => text.push_str("9"),
+        Value::String(text) => text.push('9'),
         Value::Bool(flag) => *flag = !*flag,
         Value::Number(number) => *value = json!(number.as_f64().unwrap_or_default() + 1.0),
         Value::Null => {}

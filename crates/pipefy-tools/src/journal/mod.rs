@@ -235,7 +235,7 @@ impl<'c> Keyed<'c> {
         getrandom::fill(&mut nonce).ok()?;
         let mut bytes = content.to_string().into_bytes();
         self.cipher()?
-            .seal_in_place_append_tag(Nonce::from(&nonce), Aad::from(self.call.as_bytes()), &mut bytes)
+            .seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), Aad::from(self.call.as_bytes()), &mut bytes)
             .ok()?;
         Some(STANDARD.encode([nonce.as_slice(), &bytes].concat()))
     }

@@ -85,8 +85,8 @@ async fn the_same_call_with_the_same_key_is_done_once() {
     mock.reply("add_card_comment", comment("secret words", "k1")).await;
     assert_eq!(mock.writes().len(), 3);
     let kept = mock.memory().shown();
-    for hidden in ["secret words", "k1", "k2", "comment_id", "somebody", "77"] {
-        assert!(!kept.contains(&format!("{hidden}\\\"")) && !kept.contains(&format!(" {hidden}")), "{hidden}: {kept}");
+    for hidden in ["secret words", "comment_id", "somebody"] {
+        assert!(!kept.contains(hidden), "{hidden}: {kept}");
     }
 }
 
