@@ -27,7 +27,10 @@ const SHARED: [(&str, &str); 11] = [
     ("max_seconds", "with `all`: stop after this many seconds (60)"),
     ("dry_run", "list what would be sent and send nothing"),
     ("verify", "read the change back and say whether it took effect, see [reading back](../reading-back.md)"),
-    ("idempotency_key", "on every write, not listed: the same call with the same key changes something once, see [safety](../safety.md#once)"),
+    (
+        "idempotency_key",
+        "on every write, not listed: the same call with the same key changes something once, see [safety](../safety.md#once)",
+    ),
     ("confirm", "second step of a confirmation"),
     ("confirmation_token", "the token that the preview gave, valid for 5 minutes"),
     ("debug", "show codes and the correlation id in failures"),
