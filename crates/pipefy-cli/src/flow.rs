@@ -1,6 +1,7 @@
 //! What a command works with: the session of one identity, and the capabilities.
 
 use pipefy::{Budget, PipefyClient, Query};
+use pipefy_tools::journal::{FileJournal, Journal};
 use pipefy_tools::{Approval, Call, ConfirmationKey, Outcome, Policy, ToolError, Toolbox};
 use serde_json::{Map, Value};
 
@@ -28,6 +29,8 @@ pub(crate) struct Flow<'a> {
     pub(crate) session: PipefyClient,
     pub(crate) policy: Policy,
     pub(crate) budget: Budget,
+    /// Where writes with an idempotency key are put down, and whose they are; `None` without a data directory.
+    pub(crate) journal: Option<(FileJournal, String)>,
     pub(crate) approved: Approved,
     /// Where a question is asked in the middle of the work.
     pub(crate) terminal: Terminal,
@@ -38,11 +41,25 @@ pub(crate) struct Flow<'a> {
 }
 
 impl Flow<'_> {
-    /// Calls a capability.
+    /// Calls a capability, for a command that goes on with what it gives.
     ///
     /// # Errors
     /// Whatever it says; a missing credential as such.
     pub(crate) async fn call(&self, tool: &str, arguments: Map<String, Value>) -> Result<Outcome, Failure> {
+        // Marks are for whoever reads the result in the end.
+        let policy = Policy { mark_untrusted: false, ..self.policy.clone() };
+        self.call_under(&policy, tool, arguments).await
+    }
+
+    /// Calls a capability whose result is shown as it is: with text of outsiders marked, where that is set.
+    ///
+    /// # Errors
+    /// As [`Self::call`].
+    pub(crate) async fn show(&self, tool: &str, arguments: Map<String, Value>) -> Result<Outcome, Failure> {
+        self.call_under(&self.policy, tool, arguments).await
+    }
+
+    async fn call_under(&self, policy: &Policy, tool: &str, arguments: Map<String, Value>) -> Result<Outcome, Failure> {
         let tool = commands::catalogue()
             .get(tool)
             .ok_or_else(|| Failure::failed(format!("There is no capability {tool} in this build.")))?;
@@ -58,10 +75,11 @@ impl Flow<'_> {
         let call = Call {
             toolbox: &self.toolbox,
             session: &self.session,
-            policy: &self.policy,
+            policy,
             approval,
             ask: None,
             budget: self.budget.clone(),
+            journal: self.journal.as_ref().map(|(entries, owner)| Journal { entries, owner }),
             room: None,
             options: Default::default(),
             op: None,

@@ -121,7 +121,7 @@ pub(crate) fn audit<'a>(flow: &'a Flow<'a>, mut args: Args) -> Work<'a> {
 /// `graphql exec`: the data; with errors, the errors alone and exit code 1.
 pub(crate) fn graphql<'a>(flow: &'a Flow<'a>, args: Args) -> Work<'a> {
     Box::pin(async move {
-        let outcome = match flow.call("execute_graphql", args).await {
+        let outcome = match flow.show("execute_graphql", args).await {
             Err(Failure::Tool(error)) if has_errors(&error) => {
                 let errors = error.source.as_deref().map(pipefy::Error::graphql_errors).unwrap_or_default();
                 let raw: Vec<Value> = errors.iter().map(|error| error.raw.clone()).collect();

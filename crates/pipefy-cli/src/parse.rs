@@ -294,7 +294,7 @@ pub(crate) fn options(command: &Command) -> Vec<Param> {
     }
     if op.paging.is_some() {
         shared.push(flag("--all", "all", "Read all pages"));
-        shared.push(int("--max-items", "max_items", "With --all: stop after about this many items").range(1, i64::MAX));
+        shared.push(int("--max-items", "max_items", "With --all: at most this many items").range(1, i64::MAX));
         shared.push(int("--max-seconds", "max_seconds", "With --all: stop after this many seconds").range(1, i64::MAX));
     }
     if op.class != Class::Read {

@@ -19,14 +19,18 @@ const HOW: &str =
     "<!-- Made from the definitions; do not edit. UPDATE_DOCS=1 cargo test -p pipefy-cli reference rewrites it. -->";
 
 /// Options that many tools share: what they mean is said once.
-const SHARED: [(&str, &str); 10] = [
+const SHARED: [(&str, &str); 11] = [
     ("fields", "only these fields of each item, e.g. `[\"id\", \"title\"]`"),
     ("format", "the form of a list: `json`, `compact` (columns and rows) or `csv`"),
     ("all", "follow the pages"),
-    ("max_items", "with `all`: stop after about this many items (5000)"),
+    ("max_items", "with `all`: at most this many items (5000)"),
     ("max_seconds", "with `all`: stop after this many seconds (60)"),
     ("dry_run", "list what would be sent and send nothing"),
-    ("verify", "read the change back and say whether it took effect"),
+    ("verify", "read the change back and say whether it took effect, see [reading back](../reading-back.md)"),
+    (
+        "idempotency_key",
+        "on every write, not listed: the same call with the same key changes something once, see [safety](../safety.md#once)",
+    ),
     ("confirm", "second step of a confirmation"),
     ("confirmation_token", "the token that the preview gave, valid for 5 minutes"),
     ("debug", "show codes and the correlation id in failures"),

@@ -11,6 +11,7 @@ use pipefy::settings::{
 use pipefy::{Budget, Credential, PipefyEngine, Surface};
 use pipefy_auth::AuthError;
 use pipefy_sandbox::Attached;
+use pipefy_tools::journal::{self, FileJournal};
 use pipefy_tools::{IpaasGateway, Local, Policy, Toolbox};
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
@@ -120,7 +121,7 @@ async fn act(start: &Start, mut args: Map<String, Value>) -> Result<Shown, Failu
             let given = args.clone();
             let shown = match &command.route {
                 Route::Flow(run) => run(flow, args).await,
-                _ => flow.call(tool, args).await.map(|outcome| show::row(command, outcome, approved)),
+                _ => flow.show(tool, args).await.map(|outcome| show::row(command, outcome, approved)),
             };
             match (shown, catalogue().get(tool)) {
                 (Err(failure), Some(tool)) if failure.leads_nowhere() => {
@@ -268,6 +269,7 @@ impl Start {
             toolbox: self.toolbox(&target.settings, &ipaas),
             session: engine.session(target.credential.clone()),
             policy: Policy::of(&loaded.policy),
+            journal: self.journal(loaded, attached),
             budget: Budget::unlimited().with_cancel(cancel.clone()).with_progress(Arc::new(self.terminal.bar())),
             target: &target,
             terminal: self.terminal,
@@ -289,6 +291,19 @@ impl Start {
                 Err(Failure::Interrupted)
             }
         }
+    }
+
+    /// The journal of whoever acts. A sandbox is somebody else at each address.
+    fn journal(&self, loaded: &Loaded, attached: Option<&Attached>) -> Option<(FileJournal, String)> {
+        let file = FileJournal::in_directory(loaded.auth.data_dir.as_deref()?);
+        let owner = match attached {
+            Some(attached) => {
+                let auth = AuthSettings { base_url: attached.url().to_owned(), ..AuthSettings::default() };
+                journal::owner(&auth, Some("sandbox"))
+            }
+            None => journal::owner(&loaded.auth, self.globals.token.as_deref()),
+        };
+        Some((file, owner))
     }
 
     fn toolbox(&self, settings: &PipefySettings, ipaas: &IpaasSettings) -> Toolbox {

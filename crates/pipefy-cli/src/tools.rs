@@ -103,7 +103,7 @@ pub(crate) fn call<'a>(start: &'a Start, mut args: Map<String, Value>) -> BoxFut
         };
         start
             .session(&loaded, approved, async |flow| {
-                let outcome = flow.call(tool.name(), arguments.clone()).await?;
+                let outcome = flow.show(tool.name(), arguments.clone()).await?;
                 let reply = render(tool.op(), &flow.toolbox, Ok(outcome), &arguments, 0);
                 Ok(Shown::value(reply.payload.value()))
             })

@@ -8,11 +8,13 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use http::request::Parts;
 use pipefy::{Budget, Progress};
-use pipefy_tools::{Approval, Ask, Call, Kind, Options, Outcome, Payload, Tool, ToolError, render};
+use pipefy_tools::journal::Journal;
+use pipefy_tools::{Approval, Ask, Call, Kind, Options, Outcome, Outsiders, Payload, Tool, ToolError, render};
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use crate::catalogue::{Entry, Exposure, MetaTool, meta};
+use crate::conversation::Conversation;
 use crate::runtime::{CALL_LIMIT, McpRuntime};
 use crate::watch::Watched;
 
@@ -29,6 +31,8 @@ pub struct Invocation<'a> {
     pub arguments: Map<String, Value>,
     /// The HTTP request that carried this message; `None` on standard streams.
     pub request: Option<&'a Parts>,
+    /// The conversation it belongs to, when it did not come with an HTTP request that says so.
+    pub conversation: Option<&'a Conversation>,
     /// Who can be asked to fill in a form, if anybody.
     pub ask: Option<&'a dyn Ask>,
     /// Who hears how far the call has come.
@@ -140,7 +144,7 @@ async fn discover(
 /// One capability.
 async fn run(runtime: &McpRuntime, tool: &'static Tool, call: Invocation<'_>, watched: &Watched) -> CallReply {
     let op = tool.op();
-    let Invocation { arguments, request, ask, progress, cancel, .. } = call;
+    let Invocation { arguments, request, conversation, ask, progress, cancel, .. } = call;
     let end = Instant::now() + CALL_LIMIT;
     let permit = tokio::select! {
         biased;
@@ -162,7 +166,16 @@ async fn run(runtime: &McpRuntime, tool: &'static Tool, call: Invocation<'_>, wa
         // Never asked for: deriving the caller's own would be work for nothing.
         runtime.process_key()
     };
-    let policy = runtime.policy(request);
+    let mut policy = runtime.policy(request);
+    if runtime.confirms_after_untrusted() {
+        let conversation =
+            conversation.or_else(|| request.and_then(|request| request.extensions.get::<Conversation>()));
+        policy.person_confirms = conversation.is_none_or(Conversation::has_read);
+        if let (Some(conversation), true) = (conversation, op.outsiders != Outsiders::Nowhere) {
+            conversation.reads();
+        }
+    }
+    let journal = arguments.contains_key("idempotency_key").then(|| runtime.journal(request)).flatten();
     let mut budget = Budget::unlimited().with_deadline(end).with_cancel(cancel.clone());
     if let Some(progress) = progress {
         budget = budget.with_progress(progress);
@@ -179,6 +192,7 @@ async fn run(runtime: &McpRuntime, tool: &'static Tool, call: Invocation<'_>, wa
             approval: Approval::Token { key, now: jiff::Timestamp::now().as_second() },
             ask,
             budget,
+            journal: journal.as_ref().map(|(entries, owner)| Journal { entries: *entries, owner }),
             room: Some(runtime.result_budget()).filter(|bytes| *bytes > 0),
             options: Options::default(),
             op: None,

@@ -18,6 +18,8 @@ use rmcp::service::{Peer, RequestContext, ServiceError};
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
+use crate::http::SessionStore;
+
 /// Asks over the connection of one call. Must be awaited in the call's own task: the question then goes out on the stream
 /// of that call.
 pub(crate) struct PeerAsk {
@@ -58,14 +60,33 @@ const REMEMBERED: usize = 10_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct InvalidState;
 
-/// States that were answered, so that an answer counts once. Holds random marks and times only.
+/// States that were answered, so that an answer counts once: in this process, and over all replicas that share a store. Holds
+/// random marks and times only.
 #[derive(Debug, Default)]
-pub(crate) struct Answered(Mutex<HashMap<String, i64>>);
+pub(crate) struct Answered {
+    marks: Mutex<HashMap<String, i64>>,
+    store: Option<SessionStore>,
+}
 
 impl Answered {
-    /// Notes a state; `false` when it was noted before.
-    fn first(&self, mark: &str, now: i64) -> bool {
-        let mut marks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Asks this store as well.
+    pub(crate) fn shared(&mut self, store: Option<SessionStore>) {
+        self.store = store;
+    }
+
+    /// Notes a state; `false` when it was noted before. While the store does not answer, this process goes by its own notes.
+    async fn first(&self, mark: &str, now: i64) -> bool {
+        if !self.first_here(mark, now) {
+            return false;
+        }
+        match &self.store {
+            Some(store) => store.first(mark, TTL).await.unwrap_or(true),
+            None => true,
+        }
+    }
+
+    fn first_here(&self, mark: &str, now: i64) -> bool {
+        let mut marks = self.marks.lock().unwrap_or_else(PoisonError::into_inner);
         if marks.len() >= REMEMBERED {
             marks.retain(|_, end| *end > now);
         }
@@ -90,11 +111,11 @@ impl RoundAsk {
     ///
     /// # Errors
     /// The state is not one that this server gave this caller for this call, is too old, or was answered before.
-    pub(crate) fn of(
+    pub(crate) async fn of(
         context: &RequestContext<RoleServer>,
         request: &CallToolRequestParams,
         asks: bool,
-        key: impl FnOnce() -> ConfirmationKey,
+        key: impl FnOnce() -> ConfirmationKey + Send,
         answered: &Answered,
         now: i64,
     ) -> Result<Option<Self>, InvalidState> {
@@ -107,7 +128,7 @@ impl RoundAsk {
         let (form, mark) = open(&key(), request, state, now).ok_or(InvalidState)?;
         let answer = request.input_responses.as_ref().and_then(|responses| responses.get(FORM)).cloned();
         let Some(answer) = answer else { return Ok(Some(Self::asking())) };
-        if !answered.first(&mark, now) {
+        if !answered.first(&mark, now).await {
             return Err(InvalidState);
         }
         Ok(Some(Self { answered: Some((form, answer)), question: Mutex::default() }))
@@ -242,15 +263,15 @@ mod tests {
         assert_ne!(state, seal(&ana, &call, "f0", NOW).unwrap());
     }
 
-    #[test]
-    fn an_answer_counts_once() {
+    #[tokio::test]
+    async fn an_answer_counts_once() {
         let answered = Answered::default();
-        assert!(answered.first("a", NOW) && answered.first("b", NOW));
-        assert!(!answered.first("a", NOW + 10));
+        assert!(answered.first("a", NOW).await && answered.first("b", NOW).await);
+        assert!(!answered.first("a", NOW + 10).await);
         for number in 0..2 * REMEMBERED {
-            answered.first(&format!("{number}"), NOW);
+            answered.first_here(&format!("{number}"), NOW);
         }
-        assert!(answered.0.lock().unwrap().len() <= REMEMBERED);
+        assert!(answered.marks.lock().unwrap().len() <= REMEMBERED);
     }
 
     #[tokio::test]

@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::catalogue::{BadNarrowing, Exposure};
 use crate::completion;
+use crate::conversation::Conversation;
 use crate::dispatch::{CallReply, Invocation, dispatch};
 use crate::elicit::{InvalidState, PeerAsk, RoundAsk};
 use crate::instructions::INSTRUCTIONS;
@@ -64,12 +65,19 @@ pub struct Handler {
     input_end: CancellationToken,
     /// The client of this connection wants to be told of calls.
     tells: Arc<AtomicBool>,
+    /// What was read on this connection, where it is one without HTTP.
+    conversation: Conversation,
 }
 
 impl Handler {
     /// A handler for one connection or session.
     pub fn new(runtime: Arc<McpRuntime>) -> Self {
-        Self { runtime, input_end: CancellationToken::new(), tells: Arc::default() }
+        Self {
+            runtime,
+            input_end: CancellationToken::new(),
+            tells: Arc::default(),
+            conversation: Conversation::default(),
+        }
     }
 
     /// Tells the handler when its client can send nothing more, so that nobody waits for an answer that cannot come.
@@ -83,22 +91,29 @@ impl Handler {
         context.extensions.get()
     }
 
+    /// A call that asks nobody and reports to nobody, for the request of this message; the tool is still to be named.
+    fn plain_call<'a>(&'a self, context: &'a RequestContext<RoleServer>, id: &'a str) -> Invocation<'a> {
+        let request = Self::request(context);
+        Invocation {
+            id,
+            name: "",
+            arguments: JsonObject::new(),
+            request,
+            conversation: self.conversation(request),
+            ask: None,
+            progress: None,
+            cancel: context.ct.clone(),
+        }
+    }
+
+    /// The conversation that this connection is. An HTTP request brings that of its session, or none.
+    fn conversation(&self, request: Option<&Parts>) -> Option<&Conversation> {
+        request.is_none().then_some(&self.conversation)
+    }
+
     /// What the request of this message sees.
     fn exposure(&self, context: &RequestContext<RoleServer>) -> Result<Arc<Exposure>, ErrorData> {
         self.runtime.exposure(Self::request(context)).map_err(bad_header)
-    }
-}
-
-/// A call that asks nobody and reports to nobody, for the request of this message; the tool is still to be named.
-fn plain_call<'a>(context: &'a RequestContext<RoleServer>, id: &'a str) -> Invocation<'a> {
-    Invocation {
-        id,
-        name: "",
-        arguments: JsonObject::new(),
-        request: Handler::request(context),
-        ask: None,
-        progress: None,
-        cancel: context.ct.clone(),
     }
 }
 
@@ -234,7 +249,8 @@ impl ServerHandler for Handler {
         let now = jiff::Timestamp::now().as_second();
         let key = || self.runtime.confirmation_key(parts);
         let asks = self.runtime.may_ask(&request.name);
-        let round = RoundAsk::of(&context, &request, asks, key, self.runtime.answered(), now).map_err(invalid_state)?;
+        let round = RoundAsk::of(&context, &request, asks, key, self.runtime.answered(), now).await;
+        let round = round.map_err(invalid_state)?;
         let id = context.id.to_string();
         let peer = PeerAsk::of(&context, &self.input_end);
         let ask: Option<&dyn Ask> = match (&peer, &round) {
@@ -257,6 +273,7 @@ impl ServerHandler for Handler {
                 name: &request.name,
                 arguments: request.arguments.clone().unwrap_or_default(),
                 request: parts,
+                conversation: self.conversation(parts),
                 ask,
                 progress,
                 cancel: context.ct.clone(),
@@ -326,7 +343,7 @@ impl ServerHandler for Handler {
     ) -> Result<ReadResourceResponse, ErrorData> {
         let exposure = self.exposure(&context)?;
         let id = context.id.to_string();
-        let read = resources::read(&self.runtime, &exposure, &request.uri, plain_call(&context, &id)).await?;
+        let read = resources::read(&self.runtime, &exposure, &request.uri, self.plain_call(&context, &id)).await?;
         let mut result = ReadResourceResult::new(vec![read.contents]);
         if is_enveloped(&context) {
             let fresh_for = if read.fixed { LIST_TTL_MS } else { 0 };
@@ -369,7 +386,7 @@ impl ServerHandler for Handler {
     ) -> Result<CompleteResult, ErrorData> {
         let exposure = self.exposure(&context)?;
         let id = context.id.to_string();
-        let info = completion::complete(&self.runtime, &exposure, &request, plain_call(&context, &id)).await?;
+        let info = completion::complete(&self.runtime, &exposure, &request, self.plain_call(&context, &id)).await?;
         let mut result = CompleteResult::new(info);
         result.meta = stamp(&context);
         Ok(result)
@@ -561,12 +578,21 @@ mod tests {
 
     #[test]
     fn instructions_explain_every_shared_option_within_their_budget() {
-        for option in
-            ["fields", "all", "max_items", "max_seconds", "dry_run", "verify", "confirm", "confirmation_token", "debug"]
-        {
+        for option in [
+            "fields",
+            "all",
+            "max_items",
+            "max_seconds",
+            "dry_run",
+            "verify",
+            "idempotency_key",
+            "confirm",
+            "confirmation_token",
+            "debug",
+        ] {
             assert!(INSTRUCTIONS.contains(option), "{option}");
         }
-        assert!(INSTRUCTIONS.is_ascii() && INSTRUCTIONS.len() < 1_300, "{}", INSTRUCTIONS.len());
+        assert!(INSTRUCTIONS.is_ascii() && INSTRUCTIONS.len() < 1_700, "{}", INSTRUCTIONS.len());
     }
 
     #[test]

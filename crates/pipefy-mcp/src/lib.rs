@@ -21,6 +21,7 @@ pub mod audit;
 mod call_log;
 pub mod catalogue;
 mod completion;
+pub mod conversation;
 pub mod dispatch;
 mod elicit;
 #[doc(hidden)]

@@ -19,6 +19,7 @@ impl McpRuntime {
             name: call.name,
             arguments: call.arguments,
             request: Some(call.request),
+            conversation: None,
             ask: None,
             progress: None,
             cancel: call.cancel,

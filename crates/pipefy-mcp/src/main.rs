@@ -89,6 +89,8 @@ async fn serve_on(settings: &ServerSettings, runtime: McpRuntime, overrides: Ove
         withheld = exposure.withheld(),
         unified_envelope = settings.mcp.unified_envelope,
         read_only = settings.policy.read_only,
+        mark_untrusted = settings.policy.mark_untrusted,
+        confirm_after_untrusted = settings.policy.confirm_after_untrusted,
         scope = runtime.described_scope(),
         "starting"
     );
@@ -104,7 +106,7 @@ async fn serve_on(settings: &ServerSettings, runtime: McpRuntime, overrides: Ove
                 Err(error) => return refuse(1, &error.to_string()),
             };
             let audit = runtime.audit().cloned();
-            let runtime = runtime.with_metrics(options.metrics.clone());
+            let runtime = runtime.with_metrics(options.metrics.clone()).with_store(options.store.clone());
             let inbound = runtime.inbound().clone();
             match http::bind(Arc::new(runtime), inbound, &options).await {
                 Ok(serving) => {

@@ -12,9 +12,11 @@ use pipefy::{Deployment, EngineError, PipefyClient, PipefyEngine, Selections, Su
 use pipefy_auth::inbound::InboundError;
 use pipefy_auth::{AuthError, ExchangeError};
 use pipefy_sandbox::SandboxError;
-use pipefy_tools::{Class, ConfirmationKey, Local, Policy, Toolbox};
+use pipefy_tools::journal::{Entries, FileJournal, owner};
+use pipefy_tools::{Class, ConfirmationKey, Local, Policy, Toolbox, digest_of, digest_of_text};
 use rmcp::model::ProtocolVersion;
 use secrecy::{ExposeSecret, SecretString};
+use serde_json::json;
 use tokio::sync::Semaphore;
 
 use crate::audit::{Audit, AuditError};
@@ -23,7 +25,7 @@ use crate::catalogue::{BadNarrowing, Entry, Exposure, Narrowed, Narrowing, Selec
 use crate::elicit::Answered;
 use crate::handler::Handler;
 use crate::hosted;
-use crate::http::{Called, Inbound, LoneCall, Served, stderr_lines};
+use crate::http::{Called, Inbound, LoneCall, Served, SessionStore, stderr_lines};
 use crate::identity::{Identity, IdentityError, Principal, StartupIdentity};
 use crate::metrics::Metrics;
 use crate::traces::{Traces, TracesError};
@@ -126,6 +128,14 @@ impl ConfirmationKeys {
     }
 }
 
+/// Where a journal is kept.
+enum Kept {
+    /// In a file of this machine, for the identity of the process.
+    Here(FileJournal, String),
+    /// In what replicas share, for the caller of each request.
+    Shared(SessionStore),
+}
+
 /// One server process.
 pub struct McpRuntime {
     engine: PipefyEngine,
@@ -139,6 +149,10 @@ pub struct McpRuntime {
     keys: ConfirmationKeys,
     /// Forms that were answered in a round of their own.
     answered: Answered,
+    /// A person confirms what destroys once text of outsiders was read.
+    confirm_after_untrusted: bool,
+    /// Where writes with an idempotency key are put down.
+    journal: Option<Kept>,
     running: Semaphore,
     result_budget: usize,
     watchers: Watchers,
@@ -164,7 +178,13 @@ impl McpRuntime {
             }
             Profile::Remote => hosted::halves(settings)?,
         };
-        Ok(Self { inbound, ..Self::with_identity(settings, environment, identity, &selection)? })
+        let journal = match (settings.mcp.profile, &settings.auth.data_dir) {
+            (Profile::Local, Some(data)) => {
+                Some(Kept::Here(FileJournal::in_directory(data), owner(&settings.auth, None)))
+            }
+            _ => None,
+        };
+        Ok(Self { inbound, journal, ..Self::with_identity(settings, environment, identity, &selection)? })
     }
 
     /// Puts a server together around an identity of the embedder's own. Whom the HTTP edge lets in is the embedder's choice as
@@ -211,6 +231,8 @@ impl McpRuntime {
                 secret: settings.mcp.confirmation_secret.clone(),
             },
             answered: Answered::default(),
+            confirm_after_untrusted: settings.policy.confirm_after_untrusted,
+            journal: None,
             running: Semaphore::new(CALLS_AT_A_TIME),
             result_budget: settings.mcp.result_budget.unwrap_or(0),
             watchers: Watchers {
@@ -237,6 +259,14 @@ impl McpRuntime {
     #[must_use]
     pub fn with_metrics(mut self, metrics: Option<Arc<Metrics>>) -> Self {
         self.watchers.metrics = metrics;
+        self
+    }
+
+    /// Shares with other replicas which forms were answered and, when hosted, what came of writes with an idempotency key.
+    #[must_use]
+    pub fn with_store(mut self, store: Option<SessionStore>) -> Self {
+        self.journal = self.journal.or_else(|| store.clone().map(Kept::Shared));
+        self.answered.shared(store);
         self
     }
 
@@ -299,7 +329,7 @@ impl McpRuntime {
     /// Whether this tool may ask the caller to fill in a form.
     pub fn may_ask(&self, tool: &str) -> bool {
         match self.exposure.get(tool) {
-            Some(Entry::Tool(tool)) => tool.op().asks,
+            Some(Entry::Tool(tool)) => tool.op().asks || (tool.op().confirms && self.confirm_after_untrusted),
             Some(Entry::Meta(meta)) => meta == crate::catalogue::MetaTool::ExecuteTool,
             None => false,
         }
@@ -320,6 +350,27 @@ impl McpRuntime {
 
     pub(crate) fn confirmation_key(&self, request: Option<&Parts>) -> ConfirmationKey {
         self.keys.of(request)
+    }
+
+    pub(crate) fn confirms_after_untrusted(&self) -> bool {
+        self.confirm_after_untrusted
+    }
+
+    /// The journal of this message's caller: where it is, and a digest of who they are.
+    pub(crate) fn journal(&self, request: Option<&Parts>) -> Option<(&dyn Entries, String)> {
+        let caller = request.and_then(Principal::of).map(|principal| {
+            // Without a subject, a bearer is all there is to tell people apart by.
+            let who = match &principal.subject {
+                Some(subject) => json!({ "subject": subject }),
+                None => json!({ "bearer": digest_of_text(principal.bearer.expose_secret()) }),
+            };
+            digest_of(&json!([self.toolbox.base_url, principal.issuer, principal.client_id, who]))
+        });
+        let (entries, owner): (&dyn Entries, Option<String>) = match self.journal.as_ref()? {
+            Kept::Here(file, owner) => (file, caller.or_else(|| Some(owner.clone()))),
+            Kept::Shared(store) => (store, caller),
+        };
+        Some((entries, owner?))
     }
 
     pub(crate) fn answered(&self) -> &Answered {

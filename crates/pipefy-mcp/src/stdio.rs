@@ -2,12 +2,14 @@
 //!
 //! The transport is our own because a bad line must be answered and must not end the connection, whatever it holds.
 
+use std::collections::HashSet;
 use std::io;
 use std::time::Duration;
 
 use bytes::Bytes;
 use rmcp::model::{
-    ClientJsonRpcMessage, ClientRequest, GetMeta as _, JsonRpcMessage, ProtocolVersion, RequestId, ServerJsonRpcMessage,
+    ClientJsonRpcMessage, ClientNotification, ClientRequest, GetMeta as _, JsonRpcMessage, ProtocolVersion, RequestId,
+    ServerJsonRpcMessage,
 };
 use rmcp::service::{RoleServer, serve_server_with_ct};
 use rmcp::transport::{Transport, TransportAdapterIdentity};
@@ -84,6 +86,8 @@ struct Lines<R> {
     skipping: bool,
     /// Set by the request that opens the session; before it, notifications have no meaning.
     era: Option<Era>,
+    /// Ids of requests that were not answered yet.
+    running: HashSet<RequestId>,
     /// When the end of input is told.
     end: Option<Instant>,
     /// An answer of the transport's own, until there is room for it.
@@ -128,6 +132,7 @@ impl<R: AsyncRead + Send + Unpin + 'static> Lines<R> {
             line: Vec::new(),
             skipping: false,
             era: None,
+            running: HashSet::new(),
             end: None,
             own: None,
             output: Some(sender),
@@ -185,6 +190,24 @@ impl<R: AsyncRead + Send + Unpin + 'static> Lines<R> {
                     self.own = Some(answer);
                     return None;
                 }
+                match &*message {
+                    JsonRpcMessage::Request(request) if !self.running.insert(request.id.clone()) => {
+                        // Under the id itself, the client would take it for the answer to the other one.
+                        let data = json!({ "id": request.id.clone().into_json_value() });
+                        let message = "Invalid request: another request with this id is still running";
+                        self.own = Some(refusal_with(-32600, message, None, Some(data)));
+                        return None;
+                    }
+                    JsonRpcMessage::Notification(notification) => {
+                        // What is cancelled is not answered.
+                        if let ClientNotification::CancelledNotification(cancelled) = &notification.notification
+                            && let Some(id) = &cancelled.params.request_id
+                        {
+                            self.running.remove(id);
+                        }
+                    }
+                    _ => {}
+                }
                 self.era = self.era.or_else(|| opens(&message));
                 let request = matches!(*message, JsonRpcMessage::Request(_));
                 (self.era.is_some() || request).then_some(*message)
@@ -217,6 +240,14 @@ impl<R: AsyncRead + Send + Unpin + 'static> Transport<RoleServer> for Lines<R> {
         &mut self,
         message: ServerJsonRpcMessage,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
+        let answered = match &message {
+            JsonRpcMessage::Response(response) => Some(&response.id),
+            JsonRpcMessage::Error(error) => error.id.as_ref(),
+            _ => None,
+        };
+        if let Some(id) = answered {
+            self.running.remove(id);
+        }
         let output = self.output.clone();
         let unread = Unread::new(&self.unread);
         async move {
@@ -467,5 +498,38 @@ mod tests {
         tokio::io::AsyncReadExt::read_to_string(&mut theirs, &mut answers).await.unwrap();
         assert_eq!(answers.lines().count(), 1);
         assert!(answers.contains("-32600") && answers.contains("\"id\":null"), "{answers}");
+    }
+
+    #[tokio::test]
+    async fn an_id_that_is_still_running_is_refused_and_free_afterwards() {
+        let call = r#"{"jsonrpc":"2.0","id":7,"method":"tools/list"}"#;
+        let cancel = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}"#;
+        let text = r#"{"jsonrpc":"2.0","id":"7","method":"tools/list"}"#;
+        let start = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
+        let input = [start, call, call, text, call, cancel, call].map(|line| format!("{line}\n")).concat();
+        let (mut theirs, ours) = tokio::io::duplex(64 * 1024);
+        let mut lines = Lines::new(std::io::Cursor::new(input), ours, CancellationToken::new());
+        let mut taken = Vec::new();
+        for _ in 0..3 {
+            let JsonRpcMessage::Request(request) = lines.receive().await.unwrap() else { panic!("no request") };
+            taken.push(request.id.into_json_value());
+        }
+        assert_eq!(taken, [json!(0), json!(7), json!("7")]);
+        // An answer frees its id, and so does a cancellation.
+        let answer = json!({"jsonrpc": "2.0", "id": 7, "result": {}});
+        lines.send(serde_json::from_value(answer).unwrap()).await.unwrap();
+        assert!(matches!(lines.receive().await.unwrap(), JsonRpcMessage::Request(_)));
+        assert!(matches!(lines.receive().await.unwrap(), JsonRpcMessage::Notification(_)));
+        assert!(matches!(lines.receive().await.unwrap(), JsonRpcMessage::Request(_)));
+        lines.close().await.unwrap();
+        let mut answers = String::new();
+        tokio::io::AsyncReadExt::read_to_string(&mut theirs, &mut answers).await.unwrap();
+        let refused: Vec<Value> = answers
+            .lines()
+            .map(|line| serde_json::from_str::<Value>(line).unwrap())
+            .filter(|answer| answer.get("error").is_some())
+            .collect();
+        assert_eq!(refused.len(), 1, "{answers}");
+        assert_eq!((&refused[0]["id"], &refused[0]["error"]["data"]["id"]), (&Value::Null, &json!(7)));
     }
 }

@@ -427,6 +427,67 @@ async fn a_form_is_answered_in_a_second_round() {
     assert!(declined["result"].to_string().contains("cancelled by the user"), "{declined}");
 }
 
+/// `confirm_after_untrusted` over HTTP: a session counts by itself; without sessions, or where replicas share them, text of
+/// outsiders counts as read from the beginning.
+#[tokio::test]
+async fn a_person_confirms_what_destroys_by_session_and_always_without_one() {
+    let rig = Rig::start().await;
+    let asks = [("PIPEFY_MCP_CONFIRM_AFTER_UNTRUSTED", "true")];
+    let pipe = pipe_with_form(&rig).await;
+    let ana = format!("Bearer {}", rig.mint(json!({})).await);
+    let json_options = || HttpOptions { json_response: true, ..options() };
+    let sessions = rig.server(rig.sandbox.url(), &asks, json_options()).await;
+    let headers = async || {
+        let session = sessions.open(&[("Authorization", &ana)]).await;
+        vec![("Authorization", ana.clone()), ("Mcp-Session-Id", session)]
+    };
+    let run = async |server: &Server, headers: &[(&str, String)], tool: &str, arguments: Value| {
+        let headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        server.post(&call(1, tool, arguments), &headers).await.json()["result"]["structuredContent"].clone()
+    };
+    let confirmed = async |server: &Server, headers: &[(&str, String)], name: &str| {
+        let label = json!({"pipe_id": pipe, "name": name, "color": "#FF0000"});
+        let made = run(server, headers, "create_label", label).await;
+        let id = made["result"]["createLabel"]["label"]["id"].clone();
+        let preview = run(server, headers, "delete_label", json!({"label_id": id})).await;
+        json!({"label_id": id, "confirm": true, "confirmation_token": preview["confirmation_token"]})
+    };
+    let (one, two) = (headers().await, headers().await);
+    assert_eq!(run(&sessions, one.as_slice(), "get_cards", json!({"pipe_id": pipe})).await["success"], true);
+    for (session, code) in [(one.as_slice(), Some("PERSON_MUST_CONFIRM")), (two.as_slice(), None)] {
+        let arguments = confirmed(&sessions, session, "Label").await;
+        let done = run(&sessions, session, "delete_label", arguments).await;
+        assert_eq!(done["error"]["code"].as_str(), code, "{done}");
+    }
+    let stateless = rig.server(rig.sandbox.url(), &asks, Mode::Stateless.options()).await;
+    let alone = vec![("Authorization", ana.clone())];
+    let alone = alone.as_slice();
+    let arguments = confirmed(&stateless, alone, "Stateless").await;
+    let refused = run(&stateless, alone, "delete_label", arguments.clone()).await;
+    assert_eq!(refused["error"]["code"], "PERSON_MUST_CONFIRM", "{refused}");
+
+    // The revision without sessions asks in a second round.
+    let round = async |more: Value| {
+        let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}}});
+        let mut params = json!({"name": "delete_label", "arguments": arguments, "_meta": meta});
+        params.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string();
+        let headers = [
+            ("Authorization", ana.as_str()),
+            ("MCP-Protocol-Version", "2026-07-28"),
+            ("Mcp-Method", "tools/call"),
+            ("Mcp-Name", "delete_label"),
+        ];
+        stateless.post(&body, &headers).await.messages().pop().unwrap()["result"].clone()
+    };
+    let asked = round(json!({})).await;
+    assert_eq!(asked["resultType"], "input_required", "{asked}");
+    let yes = json!({"form": {"action": "accept", "content": {"confirm": true}}});
+    let done = round(json!({"requestState": asked["requestState"], "inputResponses": yes})).await;
+    assert_eq!(done["structuredContent"]["success"], true, "{done}");
+}
+
 async fn pipe_with_form(rig: &Rig) -> Value {
     let query = json!({"query": "{ organizations { pipes { id start_form_fields { id } } } }"});
     let request = rig.issuer.http.post(format!("{}/graphql", rig.sandbox.url()));

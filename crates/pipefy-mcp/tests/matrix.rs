@@ -292,7 +292,11 @@ fn the_list_of_tools_stays_small() {
     let exposure = pipefy_mcp::catalogue::Exposure::new(&Default::default(), false, false);
     let size = serde_json::to_vec(&json!({ "tools": &exposure.listed()[..] })).unwrap().len();
     println!("{size} bytes");
-    assert!(size <= 130_000, "the list of tools has {size} bytes, 130,000 are the limit");
+    for tool in exposure.listed().iter() {
+        let size = serde_json::to_vec(tool).unwrap().len();
+        assert!(size <= 4_000, "{} has {size} bytes, 4,000 are the limit of one tool", tool.name);
+    }
+    assert!(size <= 126_000, "the list of tools has {size} bytes, 126,000 are the limit");
 }
 
 /// Keys and types of a result, three levels deep.
@@ -663,6 +667,118 @@ async fn a_dry_run_lists_what_the_act_sends() {
         }
     }
     problems.finish();
+}
+
+/// Writes that nothing is read back for, and why: `matrix/no_read_back.toml`, shown in `docs/reading-back.md`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NoReadBack {
+    group: Vec<NoReadBackGroup>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NoReadBackGroup {
+    reason: String,
+    tools: Vec<String>,
+}
+
+fn no_read_back() -> NoReadBack {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/matrix/no_read_back.toml");
+    toml::from_str(&std::fs::read_to_string(path).expect("no_read_back.toml")).expect("a valid no_read_back.toml")
+}
+
+/// Queries after the last mutation.
+fn read_afterwards(played: &Played) -> usize {
+    played.sent.iter().rev().take_while(|sent| !sent.is_mutation).count()
+}
+
+/// `verify` says only what it read: yes or no only after reading again, never yes when the answer does not show the change, and
+/// "not known" when there is no answer. Writes that cannot be read back are listed with the reason.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn reading_back_says_only_what_was_read() {
+    let stage = open().await;
+    let mut problems = Problems::of("read back");
+    let back = [("verify", json!(true))];
+    let excused: BTreeSet<String> = no_read_back().group.into_iter().flat_map(|group| group.tools).collect();
+    let mut without = BTreeSet::new();
+    let (mut yes, mut told) = (0, 0);
+    for sample in chosen().into_iter().filter(|sample| class(&sample.tool) != Class::Read) {
+        let tool = &sample.tool;
+        let (acted, verified) = tokio::join!(stage.play(Play::of(sample)), stage.play(Play::of(sample).with(&back)));
+        let mutations = acted.mutations().len();
+        let verdict = |played: &Played| played.reply["verification"]["verified"].clone();
+        let note = |played: &Played| played.reply["verification"]["note"].as_str().unwrap_or_default().to_owned();
+        if mutations == 0 && verified.reply.get("verification").is_none() {
+            continue;
+        }
+        told += 1;
+        let read = read_afterwards(&verified).saturating_sub(read_afterwards(&acted));
+        if read == 0 {
+            without.insert(tool.clone());
+            problems.expect(verdict(&verified).is_null() && !note(&verified).is_empty(), tool, || {
+                format!("read nothing and says {}", verified.reply["verification"])
+            });
+            continue;
+        }
+        yes += usize::from(verdict(&verified) == true);
+        for (what, fault) in [
+            ("an error", Fault::Text(200, "{\"data\":null,\"errors\":[{\"message\":\"Something went wrong\"}]}")),
+            ("a page", Fault::Text(200, HTML)),
+            ("nothing", Fault::Root("null")),
+            ("other values", Fault::Altered),
+        ] {
+            let played = stage.play(Play::of(sample).with(&back).failing(At::After(mutations), fault)).await;
+            let (verdict, note) = (verdict(&played), note(&played));
+            let gone = class(tool) == Class::Destructive && matches!(what, "nothing" | "other values");
+            let honest = match what {
+                "an error" | "a page" => verdict.is_null(),
+                _ => gone || verdict != true,
+            };
+            // Some acts read for themselves after the change, and may fail by it.
+            let failed = played.reply["success"] == false;
+            problems.expect(failed || (honest && !note.trim().is_empty()), tool, || {
+                format!("{what} on reading back gave {}", played.reply)
+            });
+        }
+    }
+    println!("{told} writes: {yes} verified, {} without reading back: {without:?}", without.len());
+    problems.finish();
+    if std::env::var("MATRIX").is_ok() {
+        return;
+    }
+    assert_eq!(without, excused, "no_read_back.toml lists other tools");
+    assert!(yes > 40, "only {yes} writes were verified");
+}
+
+/// `docs/reading-back.md`, made from `matrix/no_read_back.toml`.
+#[test]
+fn the_page_of_what_is_not_read_back_is_current() {
+    let all = no_read_back();
+    let count: usize = all.group.iter().map(|group| group.tools.len()).sum();
+    let mut page = format!(
+        "# Reading back\n\n<!-- Made from crates/pipefy-mcp/tests/matrix/no_read_back.toml; do not edit. UPDATE_DOCS=1 cargo test \
+         -p pipefy-mcp --test matrix page rewrites it. -->\n\n\
+         With `verify` a write reads its change back and says what it saw under `verification`: `verified` is true or false only \
+         when the answer showed it, and null when nothing could be compared, or only a part; `note` says what was compared. That \
+         holds for every write (`reading_back_says_only_what_was_read` in `pipefy-mcp/tests/matrix.rs` lets the reads fail, come \
+         back empty and come back with other values).\n\n\
+         {count} writes have nothing to read back; `verified` is always null there:\n\n| Tools | Why |\n|---|---|\n"
+    );
+    for group in &all.group {
+        assert!(group.reason.len() > 20, "a reason is needed for {:?}", group.tools);
+        let tools: Vec<String> = group.tools.iter().map(|tool| format!("`{tool}`")).collect();
+        page.push_str(&format!("| {} | {} |\n", tools.join(", "), group.reason));
+    }
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reading-back.md");
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(&path, &page).unwrap();
+    }
+    let written = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        written == page,
+        "reading-back.md is out of date: UPDATE_DOCS=1 cargo test -p pipefy-mcp --test matrix page"
+    );
 }
 
 fn without_play(value: &Value) -> Value {

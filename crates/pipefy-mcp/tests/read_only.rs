@@ -158,6 +158,7 @@ impl Way {
                     name: tool,
                     arguments: arguments.as_object().cloned().unwrap_or_default(),
                     request: None,
+                    conversation: None,
                     ask: None,
                     progress: None,
                     cancel: Default::default(),

@@ -86,7 +86,8 @@ async fn replica(backend: &Backend, redis: &Redis, messages_per_minute: Option<u
     options.limits.messages_per_minute = messages_per_minute;
     options.store = Some(SessionStore::new(&redis.url().into(), None).unwrap());
     let runtime = support::runtime(&backend.url, Arc::new(RequestScopedIdentity), &[]);
-    Server::start(runtime, bearers(), options).await
+    let runtime = Arc::into_inner(runtime).unwrap().with_store(options.store.clone());
+    Server::start(Arc::new(runtime), bearers(), options).await
 }
 
 fn card(id: u32) -> String {
@@ -185,6 +186,46 @@ async fn without_the_store_each_replica_goes_on_with_what_it_has() {
         assert!(Instant::now() < end, "the session is not stored again");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
+}
+
+/// A write that began at one replica is known at the other, for its caller alone; without the store nothing is promised.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_write_with_a_key_is_sent_by_one_replica() {
+    let Some(redis) = Redis::start() else { return };
+    let backend = Backend::start(Duration::ZERO).await;
+    let (one, two) = (replica(&backend, &redis, None).await, replica(&backend, &redis, None).await);
+    let write = async |server: &Server, bearer: &str, key: &str| {
+        let bearer = ("Authorization", bearer);
+        let id = server.open(&[bearer]).await;
+        let arguments = json!({"card_id": "5", "text": "secret words", "idempotency_key": key});
+        let answer = server.post(&call(1, "add_card_comment", arguments), &[bearer, ("Mcp-Session-Id", &id)]).await;
+        answer.json()["result"]["structuredContent"]["error"].clone()
+    };
+    // This backend proves no change, so the outcome is not known.
+    let first = write(&one, "Bearer ana.1", "k1").await;
+    assert_eq!(first["details"]["may_have_been_applied"], true, "{first}");
+    for bearer in ["Bearer ana.1", "Bearer ana.2"] {
+        let again = write(&two, bearer, "k1").await;
+        assert_eq!(again["code"], "OUTCOME_UNKNOWN", "{again}");
+    }
+    assert_eq!(backend.seen().len(), 1);
+    write(&two, "Bearer ben.1", "k1").await;
+    assert_eq!(backend.seen().len(), 2);
+    let mut stream = TcpStream::connect(("127.0.0.1", redis.port)).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+    write!(stream, "EVAL \"local o='' for _,k in ipairs(redis.call('KEYS','pipefy-mcp:write:*')) do o=o..k..redis.call('GET',k)..redis.call('TTL',k) end return o\" 0\r\n").unwrap();
+    let (mut size, mut kept) = (String::new(), String::new());
+    let mut reader = BufReader::new(stream);
+    reader.read_line(&mut size).unwrap();
+    reader.read_line(&mut kept).unwrap();
+    assert!(kept.matches("pipefy-mcp:write:").count() == 2 && kept.contains("\"state\":\"unknown\""), "{kept}");
+    for secret in ["secret words", "ana", "k1"] {
+        assert!(!kept.contains(secret), "{secret}: {kept}");
+    }
+    drop(redis);
+    let refused = write(&one, "Bearer ana.1", "k3").await;
+    assert_eq!(refused["code"], "JOURNAL_UNAVAILABLE", "{refused}");
+    assert_eq!(backend.seen().len(), 2);
 }
 
 /// A store that takes connections and says nothing: each question ends by itself, and meanwhile it is mostly left alone.
@@ -333,6 +374,44 @@ fn a_client_does_not_notice_that_replicas_take_turns_and_die() {
         let deleted = client.tool("delete_card", arguments).await;
         assert_eq!(deleted["success"], true, "{deleted}");
         assert_eq!(client.tool("list_organizations", json!({})).await["success"], true);
+    });
+    runtime.block_on(sandbox.shutdown());
+}
+
+/// The sealed state of a form is good for one answer, whichever replica takes it.
+#[test]
+fn an_answer_to_a_form_counts_once_over_all_replicas() {
+    let Some(redis) = Redis::start() else { return };
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let sandbox = runtime.block_on(pipefy_sandbox::Sandbox::start(Default::default())).unwrap();
+    let (one, two) = (Process::start(sandbox.url(), &redis), Process::start(sandbox.url(), &redis));
+    runtime.block_on(async {
+        let round = async |replica: &Process, pipe: &Value, more: Value| {
+            let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}}});
+            let mut params = json!({"name": "create_card", "arguments": {"pipe_id": pipe}, "_meta": meta});
+            params.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string();
+            let headers =
+                [("MCP-Protocol-Version", "2026-07-28"), ("Mcp-Method", "tools/call"), ("Mcp-Name", "create_card")];
+            Wire::connect(replica.address).await.exchange(&post(&body, &headers)).await.messages().pop().unwrap()
+        };
+        let mut asked = None;
+        for pipe in pipes(sandbox.url()).await {
+            let answer = round(&one, &pipe, json!({})).await;
+            if answer["result"]["resultType"] == "input_required" {
+                asked = Some((pipe, answer["result"]["requestState"].clone()));
+                break;
+            }
+        }
+        let (pipe, state) = asked.expect("a pipe with a form");
+        let answer = json!({"requestState": state, "inputResponses": {"form": {"action": "decline"}}});
+        let first = round(&two, &pipe, answer.clone()).await;
+        assert!(first["result"].to_string().contains("cancelled by the user"), "{first}");
+        for replica in [&one, &two] {
+            let again = round(replica, &pipe, answer.clone()).await;
+            assert_eq!(again["error"]["data"], json!({"reason": "invalid_request_state"}), "{again}");
+        }
     });
     runtime.block_on(sandbox.shutdown());
 }

@@ -17,6 +17,7 @@ async fn call(runtime: &McpRuntime, tool: &str, arguments: Value) -> Value {
         name: tool,
         arguments: arguments.as_object().unwrap().clone(),
         request: None,
+        conversation: None,
         ask: None,
         progress: None,
         cancel: Default::default(),

@@ -127,6 +127,10 @@ fn unmark(schema: &mut Value) {
             if matches!(map.get("format").and_then(Value::as_str), Some(ID | CHECKED_ID)) {
                 map.remove("format");
             }
+            // What JSON Schema takes for granted.
+            if map.get("additionalProperties") == Some(&Value::Bool(true)) {
+                map.remove("additionalProperties");
+            }
             map.values_mut().for_each(unmark);
         }
         Value::Array(list) => list.iter_mut().for_each(unmark),
@@ -141,6 +145,7 @@ struct Shared {
     flag: Value,
     own_flag: Value,
     text: Value,
+    own_text: Value,
     list: Value,
     number: Value,
     format: Value,
@@ -151,6 +156,7 @@ static SHARED: LazyLock<Shared> = LazyLock::new(|| Shared {
     flag: json!({ "type": "boolean", "default": false }),
     text: json!({ "type": ["string", "null"], "default": null }),
     own_flag: json!({ "type": "boolean" }),
+    own_text: json!({ "type": "string" }),
     list: json!({ "type": "array", "items": { "type": "string" } }),
     number: json!({ "type": "integer" }),
     format: json!({ "enum": Format::NAMES }),
@@ -159,7 +165,7 @@ static SHARED: LazyLock<Shared> = LazyLock::new(|| Shared {
 
 /// The options an operation shares with others, and whether its schema lists them.
 fn shared(op: &Op) -> impl Iterator<Item = (&'static str, &'static Value, bool)> {
-    let Shared { flag, own_flag, text, list, number, format, rest } = &*SHARED;
+    let Shared { flag, own_flag, text, own_text, list, number, format, rest } = &*SHARED;
     let (reads, lists) = (op.class == Class::Read, op.paging.is_some());
     [
         (op.confirms, "confirm", flag, true),
@@ -167,11 +173,12 @@ fn shared(op: &Op) -> impl Iterator<Item = (&'static str, &'static Value, bool)>
         (op.debug, "debug", flag, true),
         (reads, "fields", list, op.selects.is_some()),
         (reads, "all", own_flag, lists),
-        (reads, "max_items", number, lists),
-        (reads, "max_seconds", number, lists),
+        (reads, "max_items", number, false),
+        (reads, "max_seconds", number, false),
         (reads, "format", format, lists),
         (!reads, "dry_run", own_flag, true),
         (!reads, "verify", own_flag, true),
+        (!reads, "idempotency_key", own_text, false),
         (reads || op.class == Class::ByInput, "rest", rest, false),
     ]
     .into_iter()
@@ -272,6 +279,7 @@ fn read_options(options: &Map<String, Value>) -> Options {
         max_seconds: number("max_seconds"),
         dry_run: flag("dry_run"),
         verify: flag("verify"),
+        idempotency_key: options.get("idempotency_key").and_then(Value::as_str).map(str::to_owned),
         rest: options.contains_key("rest"),
     }
 }

@@ -1,5 +1,6 @@
 //! One call: who acts, what may be done, how long it may take. Given by value; nothing of it is ambient.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -10,9 +11,11 @@ use serde_json::{Map, Value};
 
 use crate::confirm::ConfirmationKey;
 use crate::error::{Kind, ToolError};
+use crate::journal::Journal;
 use crate::op::Op;
 use crate::plan;
 use crate::scope::Scope;
+use crate::trust;
 
 /// What every call of a process shares. It knows no identity.
 #[derive(Debug)]
@@ -51,6 +54,10 @@ pub struct Local {
 pub struct Policy {
     /// No mutation at all.
     pub read_only: bool,
+    /// Text of outsiders is marked in results, and marks are taken off arguments.
+    pub mark_untrusted: bool,
+    /// What destroys needs a person's yes beside the token.
+    pub person_confirms: bool,
     /// What may be touched; `None`: all that the credential may.
     pub scope: Option<Arc<Scope>>,
 }
@@ -58,7 +65,12 @@ pub struct Policy {
 impl Policy {
     /// As configured.
     pub fn of(settings: &PolicySettings) -> Self {
-        Self { read_only: settings.read_only, scope: Scope::of(&settings.scope) }
+        Self {
+            read_only: settings.read_only,
+            mark_untrusted: settings.mark_untrusted,
+            person_confirms: false,
+            scope: Scope::of(&settings.scope),
+        }
     }
 }
 
@@ -133,6 +145,8 @@ pub struct Options {
     pub dry_run: bool,
     /// Read the change back.
     pub verify: bool,
+    /// The caller's own name for this change, so that it is made once.
+    pub idempotency_key: Option<String>,
     /// The part of the result that is wanted, in a call that repeats another.
     pub rest: bool,
 }
@@ -151,6 +165,8 @@ pub struct Call<'a> {
     pub ask: Option<&'a dyn Ask>,
     /// How long it may take, and who wants to know.
     pub budget: Budget,
+    /// Where writes with an idempotency key are put down; `None` when nothing is kept.
+    pub journal: Option<Journal<'a>>,
     /// Bytes of JSON that the result may have; `None` when there is no limit. Listings end in time.
     pub room: Option<usize>,
     /// The options of this call; filled by [`crate::Tool::call`].
@@ -162,6 +178,11 @@ pub struct Call<'a> {
 }
 
 impl Call<'_> {
+    /// A text of outsiders as it may stand in a sentence of ours.
+    pub(crate) fn quoted(&self, text: &str) -> String {
+        if self.policy.mark_untrusted { trust::marked_text(text) } else { text.to_owned() }
+    }
+
     /// Whether failures show codes and correlation id.
     pub fn debug(&self) -> bool {
         self.options.debug
@@ -227,6 +248,7 @@ impl Call<'_> {
 /// A call that has passed the gate: the only way to send a mutation.
 pub struct Act<'c, 'a> {
     call: &'c Call<'a>,
+    applied: AtomicBool,
 }
 
 impl<'a> std::ops::Deref for Act<'_, 'a> {
@@ -238,7 +260,19 @@ impl<'a> std::ops::Deref for Act<'_, 'a> {
 
 impl<'c, 'a> Act<'c, 'a> {
     pub(crate) fn after_the_gate(call: &'c Call<'a>) -> Self {
-        Self { call }
+        Self { call, applied: AtomicBool::new(false) }
+    }
+
+    /// Whether a mutation of this call was applied, or may have been.
+    pub(crate) fn applied(&self) -> bool {
+        self.applied.load(Ordering::Relaxed)
+    }
+
+    fn seen<T>(&self, answer: Result<T, pipefy::Error>) -> Result<T, pipefy::Error> {
+        if answer.as_ref().map_or_else(pipefy::Error::may_have_been_applied, |_| true) {
+            self.applied.store(true, Ordering::Relaxed);
+        }
+        answer
     }
 
     /// Sends a mutation, once. The answer must prove the change.
@@ -247,7 +281,7 @@ impl<'c, 'a> Act<'c, 'a> {
     /// See [`PipefyClient::mutate`]. A variable that is still unknown is refused before anything is sent.
     pub async fn send(&self, mutation: &Mutation) -> Result<Data, pipefy::Error> {
         self.check(mutation)?;
-        self.call.session.mutate(mutation, &self.call.budget).await
+        self.seen(self.call.session.mutate(mutation, &self.call.budget).await)
     }
 
     /// Sends a mutation, once; the caller judges the payload itself.
@@ -256,7 +290,7 @@ impl<'c, 'a> Act<'c, 'a> {
     /// See [`PipefyClient::execute_query`].
     pub async fn send_unproven(&self, mutation: &Mutation) -> Result<Data, pipefy::Error> {
         self.check(mutation)?;
-        self.call.session.execute_query(mutation.operation(), &self.call.budget).await
+        self.seen(self.call.session.execute_query(mutation.operation(), &self.call.budget).await)
     }
 
     fn check(&self, mutation: &Mutation) -> Result<(), pipefy::Error> {

@@ -88,6 +88,15 @@ impl Verification {
         block.into()
     }
 
+    /// As [`Self::compared`]: the keys of the first mutation's input that were compared; those beside them were not read back.
+    pub(crate) fn of_input<K>(same: bool, plan: &Plan<K>, compared: &[&str]) -> Self {
+        let input = plan.mutations().next().and_then(|mutation| mutation.operation().variables.get("input"));
+        let sent = input.and_then(Value::as_object).into_iter().flat_map(Map::keys).map(String::as_str);
+        let not_read: Vec<&str> =
+            sent.filter(|key| !matches!(*key, "id" | "table_id") && !compared.contains(key)).collect();
+        Self::compared(same, &compared.join(" and "), &not_read)
+    }
+
     /// It could not be checked.
     pub fn unknown(note: impl Into<String>) -> Self {
         Self { verified: None, note: note.into(), facts: Map::new() }

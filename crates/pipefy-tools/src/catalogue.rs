@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use serde_json::{Map, Value, json};
 
 use crate::arguments;
-use crate::call::Call;
+use crate::call::{Call, Options};
 use crate::capability::Row;
 use crate::discovery;
 use crate::error::ToolError;
@@ -16,6 +16,7 @@ use crate::outcome::Outcome;
 use crate::output;
 use crate::paging;
 use crate::tools::order::ORDER;
+use crate::trust;
 
 /// One capability, ready to be listed and called.
 #[derive(Debug)]
@@ -63,12 +64,21 @@ impl Tool {
         output::schema(self.row.op, unified)
     }
 
+    /// Checks arguments without running anything: coerced ones, and the options that tools share.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENTS` with every problem.
+    pub fn check(&self, arguments: Map<String, Value>) -> Result<(Map<String, Value>, Options), ToolError> {
+        arguments::check(self.row.op, self.schema(), arguments)
+    }
+
     /// Checks the arguments and what they touch, and runs it. `call.options` and `call.op` are set here.
     ///
     /// # Errors
     /// Invalid arguments, or whatever the capability says.
     pub async fn call(&self, arguments: Map<String, Value>, mut call: Call<'_>) -> Result<Outcome, ToolError> {
-        let (arguments, options) = arguments::check(self.row.op, self.schema(), arguments)?;
+        let (arguments, options) = self.check(arguments)?;
+        let arguments = if call.policy.mark_untrusted { trust::unmark(arguments)? } else { arguments };
         let all = options.all;
         let pruned = options.fields.clone().filter(|_| self.row.op.selects.is_none());
         let mut options = options;
@@ -100,7 +110,10 @@ impl Tool {
             forms.choose(self.row.op, &mut outcome)?;
         }
         if all && self.row.op.paging.is_none() {
-            outcome = listing::account(self.row.op, outcome);
+            outcome = listing::account(self.row.op, outcome, call.options.max_items);
+        }
+        if call.policy.mark_untrusted {
+            outcome = trust::mark(self.row.op, outcome);
         }
         Ok(outcome)
     }

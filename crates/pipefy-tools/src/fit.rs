@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::trust;
+
 /// Less room than this is not worth sharing out.
 const LEAST: usize = 96;
 
@@ -126,6 +128,13 @@ fn text_within(text: &str, room: usize, path: &str, from: usize, total: usize, c
         left -= needed;
         kept.push(c);
         count += 1;
+    }
+    let torn = trust::torn(&kept, text.get(kept.len()..).unwrap_or_default());
+    // A part that is nothing but the beginning of a mark stays: each part must bring the caller on.
+    if torn < kept.len() {
+        let whole = kept.len() - torn;
+        count -= kept.get(whole..).unwrap_or_default().chars().count();
+        kept.truncate(whole);
     }
     note(path, count, total, cuts);
     kept.into()

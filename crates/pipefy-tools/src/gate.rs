@@ -1,21 +1,29 @@
 //! The gate between plan and act. Every way in (a tool, the generic runner, a command) passes it.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::arguments;
-use crate::call::{Act, Approval, Call};
+use crate::call::{Act, Answer, Approval, AskError, Call};
 use crate::capability::{Verification, Write};
 use crate::confirm::{self, Refusal};
 use crate::error::{Kind, ToolError};
+use crate::journal::Keyed;
 use crate::op::Class;
 use crate::outcome::Outcome;
 use crate::plan::{Confirmation, Plan};
+use crate::trust;
 
 /// Plans, checks what this server permits, previews or asks, acts, and reads back when asked to.
 pub(crate) async fn pass<T: Write>(arguments: Map<String, Value>, call: &Call<'_>) -> Result<Outcome, ToolError> {
     let op = &T::OP;
     if call.policy.read_only && op.class != Class::ByInput {
         return Err(read_only(op.name));
+    }
+    let keyed = Keyed::of(op, &arguments, call)?;
+    if let Some(keyed) = &keyed
+        && let Some(outcome) = keyed.recorded().await?
+    {
+        return Ok(outcome);
     }
     let plan = arguments::parse::<T>(op, arguments)?.plan(call).await?;
     if call.options.dry_run {
@@ -36,12 +44,23 @@ pub(crate) async fn pass<T: Write>(arguments: Map<String, Value>, call: &Call<'_
     {
         return Ok(preview);
     }
-    let mut outcome = T::act(&plan, &Act::after_the_gate(call)).await.inspect_err(|error| {
+    let keyed = keyed.filter(|_| !plan.steps.is_empty());
+    if let Some(keyed) = &keyed
+        && let Some(outcome) = keyed.begin().await?
+    {
+        return Ok(outcome);
+    }
+    let act = Act::after_the_gate(call);
+    let result = T::act(&plan, &act).await.inspect_err(|error| {
         // What never reached Pipefy was not done, so its approval still stands.
         if let (1, Some(token), true) = (plan.steps.len(), &call.options.confirmation_token, never_arrived(error)) {
             call.toolbox.spent.give_back(token);
         }
-    })?;
+    });
+    if let Some(keyed) = &keyed {
+        keyed.end(&result, act.applied()).await;
+    }
+    let mut outcome = result?;
     outcome.wrote = !plan.steps.is_empty();
     if !call.options.verify {
         return Ok(outcome);
@@ -110,9 +129,16 @@ async fn approve<T: Write>(
             let refusal = if call.options.confirm {
                 let token = call.options.confirmation_token.as_deref();
                 match confirm::verify(key, tool, &confirmation.identity, token, *now) {
-                    // One approval is good for one act: the same call made again needs the user's word again.
-                    Ok(()) if token.is_some_and(|token| call.toolbox.spent.take(token, *now)) => return Ok(None),
-                    Ok(()) => Some(Refusal::Spent),
+                    Ok(()) => {
+                        if call.policy.person_confirms {
+                            person(confirmation, call).await?;
+                        }
+                        // One approval is good for one act: the same call made again needs the user's word again.
+                        if token.is_some_and(|token| call.toolbox.spent.take(token, *now)) {
+                            return Ok(None);
+                        }
+                        Some(Refusal::Spent)
+                    }
                     Err(refusal) => Some(refusal),
                 }
             } else {
@@ -122,6 +148,44 @@ async fn approve<T: Write>(
             let dependents = T::dependents(plan, call).await;
             Ok(Some(preview(confirmation, refusal, token, dependents)))
         }
+    }
+}
+
+/// After text of outsiders was read, a token shows only that a model wants it; a person is asked too.
+async fn person(confirmation: &Confirmation, call: &Call<'_>) -> Result<(), ToolError> {
+    let Confirmation { verb, resource, .. } = confirmation;
+    let cannot = || {
+        ToolError::new(
+            Kind::Refused,
+            format!(
+                "To {verb} {resource}, a person must say yes, because text written by outsiders may have been read before \
+                 (confirm_after_untrusted), and this client cannot ask. Nothing was sent. The person can do it with the pipefy \
+                 command or in Pipefy itself."
+            ),
+        )
+        .code("PERSON_MUST_CONFIRM")
+    };
+    let Some(ask) = call.ask else { return Err(cannot()) };
+    let question = format!(
+        "Really {verb} {}? The assistant may have read text written by outsiders that led it to this.",
+        trust::visible(resource)
+    );
+    let schema = json!({
+        "type": "object",
+        "properties": { "confirm": { "type": "boolean", "title": "Yes, go on", "default": false } },
+        "required": ["confirm"],
+    });
+    match ask.form(&question, schema).await {
+        Ok(Answer::Accept(content)) if content.get("confirm") == Some(&Value::Bool(true)) => Ok(()),
+        Err(AskError::Closed) => Err(cannot()),
+        Err(AskError::Later) => {
+            Err(ToolError::new(Kind::Declined, "Waits for a person's answer; nothing was sent.").code("INPUT_REQUIRED"))
+        }
+        _ => Err(ToolError::new(
+            Kind::Declined,
+            format!("The person did not agree to {verb} {resource}; nothing was sent."),
+        )
+        .code("NOT_CONFIRMED")),
     }
 }
 

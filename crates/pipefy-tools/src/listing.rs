@@ -219,15 +219,25 @@ fn keep(value: &mut Value, prefix: &str, fields: &[String]) {
     }
 }
 
-/// Says of a listing that comes in one piece how much it is, for a call that asked for `all`.
-pub(crate) fn account(op: &Op, outcome: Outcome) -> Outcome {
-    let body = outcome.body.value();
-    let Some(Value::Array(list)) = main_list(op, &body).and_then(|path| dig(&body, &path).cloned()) else {
-        return outcome;
-    };
+/// Says of a listing that comes in one piece how much it is, for a call that asked for `all`; it keeps `max_items` of it.
+pub(crate) fn account(op: &Op, mut outcome: Outcome, max_items: Option<u64>) -> Outcome {
+    let mut body = outcome.body.value();
     let more = outcome.page.as_ref().is_some_and(|page| page.has_more) || says_more(&body);
+    let path = main_list(op, &body);
+    let Some(Value::Array(list)) = path.and_then(|path| dig_mut(&mut body, &path)) else { return outcome };
+    let total = list.len();
+    let most = max_items.and_then(|most| usize::try_from(most.max(1)).ok()).unwrap_or(usize::MAX);
+    list.truncate(most);
     let returned = list.len();
-    outcome.extra("complete", !more).extra("returned", returned).extra_opt("total", (!more).then_some(returned))
+    if returned < total {
+        outcome.body = Body::Value(body);
+    }
+    let stopped = (returned < total).then_some("max_items; the list comes in one piece, ask for more of it");
+    outcome
+        .extra("complete", !more && returned == total)
+        .extra("returned", returned)
+        .extra_opt("total", (!more).then_some(total))
+        .extra_opt("stopped", stopped)
 }
 
 fn says_more(value: &Value) -> bool {
@@ -366,9 +376,18 @@ mod tests {
 
     #[test]
     fn a_listing_in_one_piece_says_that_it_is_complete() {
-        let whole = account(&OP, Outcome::new(cards()));
+        let whole = account(&OP, Outcome::new(cards()), Some(2));
         assert_eq!(Value::Object(whole.extra), json!({"complete": true, "returned": 2, "total": 2}));
         let part = json!({"x": {"nodes": [{"id": 1}], "pageInfo": {"hasNextPage": true}}});
-        assert_eq!(Value::Object(account(&OP, Outcome::new(part)).extra), json!({"complete": false, "returned": 1}));
+        assert_eq!(
+            Value::Object(account(&OP, Outcome::new(part), None).extra),
+            json!({"complete": false, "returned": 1})
+        );
+        let one = account(&OP, Outcome::new(cards()), Some(1));
+        assert_eq!(one.body.value()["cards"]["edges"].as_array().unwrap().len(), 1);
+        assert_eq!(
+            (&one.extra["complete"], &one.extra["returned"], &one.extra["total"]),
+            (&json!(false), &json!(1), &json!(2))
+        );
     }
 }

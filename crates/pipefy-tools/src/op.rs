@@ -210,6 +210,27 @@ pub enum Shape {
     Text,
 }
 
+/// Text in an operation's results that people outside of the organisation may have written: answers of public forms, comments,
+/// e-mails, names of files. What is done about it on request is in `trust.rs`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outsiders {
+    /// There is none.
+    Nowhere,
+    /// Under these keys, at any depth.
+    Under(&'static [&'static str]),
+    /// Anywhere: the caller, or another system, names the keys.
+    Anywhere,
+}
+
+impl Outsiders {
+    /// Titles and field values of cards and records.
+    pub const CONTENTS: Self = Self::Under(&["title", "value"]);
+    /// The rows of an exported file.
+    pub const ROWS: Self = Self::Under(&["csv"]);
+    /// Titles of cards in logs.
+    pub const CARD_TITLES: Self = Self::Under(&["cardTitle"]);
+}
+
 /// Where the pages of a listing are in its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Paging {
@@ -261,6 +282,8 @@ pub struct Op {
     pub shape: Shape,
     /// Whether `tools/list` carries an output schema for it (as the reference does).
     pub output_schema: bool,
+    /// Text of outsiders in its results.
+    pub outsiders: Outsiders,
     /// How it pages, when it lists.
     pub paging: Option<Paging>,
     /// What `fields` narrows, when it can.
@@ -284,6 +307,7 @@ impl Op {
             reach: Reach::Named,
             shape,
             output_schema: true,
+            outsiders: Outsiders::Nowhere,
             paging: None,
             selects: None,
         }
@@ -371,6 +395,13 @@ impl Op {
     #[must_use]
     pub const fn no_output_schema(mut self) -> Self {
         self.output_schema = false;
+        self
+    }
+
+    /// Its results hold text of outsiders.
+    #[must_use]
+    pub const fn outsiders(mut self, outsiders: Outsiders) -> Self {
+        self.outsiders = outsiders;
         self
     }
 

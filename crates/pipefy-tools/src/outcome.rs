@@ -105,6 +105,8 @@ pub struct Outcome {
     pub whole: bool,
     /// With [`crate::Shape::Text`]: also give the parsed data.
     pub parsed: bool,
+    /// Whether text of outsiders in it is marked, so that parts of it are to be marked as well.
+    pub marked: bool,
     /// Whether a change was sent, so that the call must not be repeated.
     pub wrote: bool,
 }
@@ -119,6 +121,7 @@ impl Outcome {
             extra: Map::new(),
             whole: false,
             parsed: false,
+            marked: false,
             wrote: false,
         }
     }

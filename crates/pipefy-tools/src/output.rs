@@ -56,16 +56,24 @@ fn success(op: &Op, unified: bool) -> Value {
         ("stopped", json!({ "type": "string" })),
         ("message", json!({ "type": "string" })),
         ("scope", json!({ "type": "object" })),
+        ("untrusted", json!({ "type": "object" })),
         ("truncated", truncated()),
     ] {
         properties.entry(name).or_insert(schema);
     }
     if op.class != Class::Read {
-        properties.entry("verification").or_insert(json!({
+        properties.entry("idempotency").or_insert(json!({
+            "type": "object",
+            "properties": { "replayed": { "const": true }, "first_call": { "type": "string" } },
+            "required": ["replayed", "first_call"],
+        }));
+        // What was seen in plays is only a part of what reading back can say.
+        let verification = json!({
             "type": "object",
             "properties": { "verified": { "type": ["boolean", "null"] }, "note": { "type": "string" } },
             "required": ["verified", "note"],
-        }));
+        });
+        properties.insert("verification".to_owned(), verification);
     }
     let open = known.get("additionalProperties").is_none();
     let mut schema = json!({ "title": "success", "type": "object", "properties": properties });

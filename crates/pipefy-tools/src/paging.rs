@@ -84,6 +84,12 @@ pub(crate) async fn all(
         arguments.insert("first".to_owned(), paging.page_size.into());
     }
     let page_size = arguments.get("first").and_then(Value::as_i64);
+    // The last page is asked for as short as it has to be, so that its cursor is where the next call goes on.
+    let first = |items: usize| {
+        let left = i64::try_from(max_items.saturating_sub(items as u64)).unwrap_or(i64::MAX);
+        page_size.map(|size| size.min(left.max(1)))
+    };
+    arguments.insert("first".to_owned(), first(0).into());
     let mut cursors = Cursors::from(arguments.get("after").and_then(Value::as_str));
     let now = |cursors: &Cursors| cursors.now().map(str::to_owned);
     let mut items: Vec<Value> = Vec::new();
@@ -112,7 +118,17 @@ pub(crate) async fn all(
                 stopped = Some(FULL.to_owned());
                 break (false, now(&cursors));
             }
+            let left = usize::try_from(max_items).unwrap_or(usize::MAX).saturating_sub(items.len());
+            let over = list.len() > left;
+            list.truncate(left);
             items.append(list);
+            if over {
+                // There is no cursor inside of a page.
+                stopped =
+                    Some("the service gave more than was asked for; next_cursor begins with the same page".to_owned());
+                result = Some((outcome, body));
+                break (false, now(&cursors));
+            }
         }
         call.budget.advance(1, None, &format!("{} items read", items.len()));
         result = Some((outcome, body));
@@ -128,6 +144,7 @@ pub(crate) async fn all(
             break (false, now(&cursors));
         }
         arguments.insert("after".to_owned(), now(&cursors).into());
+        arguments.insert("first".to_owned(), first(items.len()).into());
     };
     let Some((mut outcome, mut body)) = result else {
         return Err(ToolError::internal("no page was read"));
@@ -138,6 +155,7 @@ pub(crate) async fn all(
     }
     if let Some(page) = &mut outcome.page {
         page.has_more = !complete;
+        page.page_size = page_size;
         page.end_cursor = next_cursor.clone();
     }
     let total = dig(&body, paging.items.rsplit_once('.').map_or("", |(parent, _)| parent))
@@ -238,5 +256,32 @@ mod tests {
             prop_assert_eq!(&reply["returned"], asked.len());
             prop_assert_eq!(reply["complete"] == json!(true), reply.get("stopped").is_none(), "{}", reply);
         }
+    }
+
+    fn page(ids: std::ops::Range<u64>, more: bool) -> Value {
+        let edges: Vec<Value> = ids.clone().map(|id| json!({"node": {"id": id.to_string()}})).collect();
+        json!({"edges": edges, "pageInfo": {"hasNextPage": more, "endCursor": format!("c{}", ids.end)}})
+    }
+
+    #[tokio::test]
+    async fn max_items_is_exact_and_the_cursor_goes_on_from_there() {
+        let mock = Mock::new().on("cards", page(0..2, true)).on("cards", page(2..3, true));
+        let call = json!({"pipe_id": "1", "all": true, "first": 2, "max_items": 3});
+        let reply = mock.reply("get_cards", call).await;
+        let asked: Vec<Value> = mock.sent().iter().map(|sent| sent.variables["first"].clone()).collect();
+        assert_eq!(asked, [json!(2), json!(1)]);
+        assert_eq!(
+            (&reply["returned"], &reply["complete"], &reply["next_cursor"]),
+            (&json!(3), &json!(false), &json!("c3"))
+        );
+        assert_eq!(reply["pagination"]["page_size"], 2, "{reply}");
+        // A service that gives more than it was asked for: nothing is skipped.
+        let mock = Mock::new().on("cards", page(0..5, true)).on("cards", page(5..10, true));
+        let reply = mock.reply("get_cards", json!({"pipe_id": "1", "all": true, "first": 5, "max_items": 7})).await;
+        assert_eq!(
+            (&reply["returned"], &reply["complete"], &reply["next_cursor"]),
+            (&json!(7), &json!(false), &json!("c5"))
+        );
+        assert!(reply["stopped"].as_str().unwrap().contains("same page"), "{reply}");
     }
 }

@@ -8,6 +8,7 @@ use crate::fit::{self, Cut, Rest};
 use crate::listing::{self, Format};
 use crate::op::{Class, Op, Shape};
 use crate::outcome::{Body, Outcome};
+use crate::trust;
 
 /// A finished MCP result.
 #[derive(Clone, Debug)]
@@ -60,8 +61,9 @@ pub fn render(
     };
     // What was changed is not to be changed again for the sake of the rest.
     let again = !outcome.wrote && op.class != Class::Write && op.class != Class::Destructive;
+    let marked = outcome.marked;
     let payload = dress(op, toolbox.unified_envelope, Format::read(arguments.get("format")), outcome);
-    let (payload, failed) = fit(op, payload, arguments, limit, again);
+    let (payload, failed) = fit(op, payload, arguments, limit, Whole { again, marked });
     Reply { payload, failed }
 }
 
@@ -171,9 +173,19 @@ const NOTE: usize = 600;
 /// Arguments longer than this are not repeated in the note.
 const ARGUMENTS: usize = 1_000;
 
+/// What a result may have that is cut.
+#[derive(Clone, Copy, Debug)]
+struct Whole {
+    /// The call may be repeated for the rest.
+    again: bool,
+    /// Text of outsiders in it is marked.
+    marked: bool,
+}
+
 /// Cuts a payload to `limit` bytes of text, and to the part that the call asks for: valid JSON, with what was dropped and the
-/// call that gives it. `again`: the call may be repeated.
-fn fit(op: &Op, payload: Payload, arguments: &Map<String, Value>, limit: usize, again: bool) -> (Payload, bool) {
+/// call that gives it.
+fn fit(op: &Op, payload: Payload, arguments: &Map<String, Value>, limit: usize, of: Whole) -> (Payload, bool) {
+    let again = of.again;
     let rest = arguments.get("rest").and_then(wanted_rest).filter(|_| again);
     let small = match &payload {
         Payload::Data(data) => data.len() <= limit,
@@ -195,6 +207,9 @@ fn fit(op: &Op, payload: Payload, arguments: &Map<String, Value>, limit: usize, 
             },
         };
         shown = value;
+        if of.marked {
+            trust::mend(&mut shown, &whole, rest.as_ref());
+        }
         if let (Value::Object(map), Some(first)) = (&mut shown, cuts.first()) {
             if let Some(complete) = map.get_mut("complete") {
                 *complete = false.into();
@@ -270,7 +285,7 @@ mod tests {
     }
 
     fn cut(value: Value, arguments: &Map<String, Value>, limit: usize) -> Value {
-        fit(&LIST, Payload::Value(value), arguments, limit, true).0.value()
+        fit(&LIST, Payload::Value(value), arguments, limit, Whole { again: true, marked: false }).0.value()
     }
 
     #[test]
@@ -298,7 +313,8 @@ mod tests {
     #[test]
     fn a_change_is_never_repeated_for_its_rest() {
         let value = json!({"success": true, "text": "x".repeat(9_000)});
-        let (payload, _) = fit(&LIST, Payload::Value(value), &arguments(), 3_000, false);
+        let (payload, _) =
+            fit(&LIST, Payload::Value(value), &arguments(), 3_000, Whole { again: false, marked: false });
         let next = &payload.value()["truncated"]["next"];
         assert!(next.get("arguments").is_none() && next["then"].as_str().unwrap().contains("do not repeat"), "{next}");
     }

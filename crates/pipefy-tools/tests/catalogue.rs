@@ -196,6 +196,58 @@ fn visit(schema: &Value, place: &str, problems: &mut Problems) {
     }
 }
 
+/// An object or a list of objects whose keys the schema does not tell needs words; what goes to the tool's own place by its name
+/// alone is listed here.
+#[test]
+fn arguments_that_do_not_explain_themselves_are_described() {
+    const PLAIN: [&str; 3] =
+        ["execute_graphql.variables", "call_ipaas_tool.arguments", "update_portal_element.metadata"];
+    let mut open = Vec::new();
+    for tool in Catalogue::new().tools() {
+        for (name, schema) in tool.input_schema()["properties"].as_object().unwrap() {
+            let free = |schema: &Value| types(schema).contains("object") && schema.get("properties").is_none();
+            let place = format!("{}.{name}", tool.name());
+            let needs = free(schema) || schema.get("items").is_some_and(free);
+            if needs && schema.get("description").is_none() && !PLAIN.contains(&place.as_str()) {
+                open.push(place);
+            }
+        }
+    }
+    assert!(open.is_empty(), "not described: {open:?}");
+}
+
+/// Every read takes the options that choose what comes back, every write those that say what is sent and what came of it,
+/// whether its schema lists them or not. An argument of the tool's own that has the name of an unlisted option wins.
+#[test]
+fn every_tool_takes_the_shared_options() {
+    for tool in Catalogue::new().tools() {
+        let op = tool.op();
+        let mut options = json!({"dry_run": true, "verify": true, "idempotency_key": "k"});
+        if op.class == Class::Read {
+            options = json!({"fields": ["id"], "format": "csv", "all": true, "max_items": 3, "max_seconds": 2,
+                             "rest": {"path": "/data", "from": 1}});
+        }
+        let listed = tool.input_schema();
+        let own = |name: &String| {
+            listed["properties"].get(name).is_some()
+                && listed["required"].as_array().is_some_and(|required| required.contains(&json!(name)))
+        };
+        let options: serde_json::Map<String, Value> =
+            options.as_object().unwrap().clone().into_iter().filter(|(name, _)| !own(name)).collect();
+        // A value of another type shows that the option is looked at.
+        for name in options.keys() {
+            let mut wrong = options.clone();
+            wrong.insert(name.clone(), json!({"x": 1}).as_object().unwrap().clone().into());
+            let error = tool.check(wrong).map(|_| String::new()).unwrap_or_else(|error| error.message);
+            assert!(error.contains(&format!("{name}:")), "{} does not look at {name}: {error}", tool.name());
+        }
+        let error = tool.check(options.clone()).map(|_| String::new()).unwrap_or_else(|error| error.message);
+        for name in options.keys() {
+            assert!(!error.contains(&format!("{name}:")), "{}: {error}", tool.name());
+        }
+    }
+}
+
 #[test]
 fn names_are_unique_and_listed_in_the_order_of_the_contract() {
     let catalogue = Catalogue::new();

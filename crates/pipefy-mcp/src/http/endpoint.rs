@@ -417,7 +417,12 @@ impl<S: Served> Endpoint<S> {
         }
     }
 
-    async fn in_session(self: &Arc<Self>, session: &Arc<Session>, request: Checked) -> Result<Response<Body>, Refusal> {
+    async fn in_session(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        mut request: Checked,
+    ) -> Result<Response<Body>, Refusal> {
+        request.parts.extensions.insert(session.conversation.clone());
         match request.parts.method {
             Method::POST => self.post(session, request).await,
             Method::GET => self.get(session, &request.parts),

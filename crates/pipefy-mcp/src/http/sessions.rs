@@ -19,6 +19,7 @@ use super::bearer::Owner;
 use super::channel::Routes;
 use super::refusal::Refusal;
 use super::store::Entry;
+use crate::conversation::Conversation;
 
 /// What may be changed while the server runs: how many sessions there may be, for how long, and what one authenticated
 /// caller may do.
@@ -69,6 +70,8 @@ pub(crate) struct Session {
     pub(crate) takes_questions: bool,
     /// The client wants to be told of calls as they start.
     pub(crate) told: AtomicBool,
+    /// What was read in it.
+    pub(crate) conversation: Conversation,
     /// Ends the service loop and the calls in it.
     pub(crate) stop: CancellationToken,
     /// What another replica can open it from; only with a shared store.
@@ -284,8 +287,11 @@ impl Slot {
         let sessions = self.sessions.clone();
         let last_seen = AtomicU64::new(sessions.now());
         let Begun { inbox, routes, stop, version, takes_questions, service, entry } = begun;
+        // With a store, other replicas may serve the session too, and do not say what was read there.
+        let conversation = if entry.is_some() { Conversation::continued() } else { Conversation::default() };
         let session = Arc::new(Session {
             id: id.clone(),
+            conversation,
             inbox,
             routes,
             version,

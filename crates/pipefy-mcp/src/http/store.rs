@@ -1,4 +1,5 @@
-//! What replicas share, in a Redis or Valkey: how a session was opened, that it was ended, and what each caller has sent.
+//! What replicas share, in a Redis or Valkey: how a session was opened, that it was ended, what each caller has sent, which
+//! forms were answered, and what came of writes with an idempotency key.
 //!
 //! A session itself cannot move. What it was opened with can: a replica that is shown a sealed id it does not know opens the
 //! session again from that, under the same id and for the same caller. The seal proves whose it is, before the store is
@@ -12,6 +13,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use futures_util::future::BoxFuture;
+use pipefy_tools::journal::{AGE, Entries, Unusable};
 use redis::aio::{ConnectionManager, ConnectionManagerConfig};
 use redis::{RedisError, Script};
 use rmcp::model::InitializeRequestParams;
@@ -164,6 +167,20 @@ impl SessionStore {
         self.set(session, ENDED, 2 * seconds(idle) + 60, &[]).await
     }
 
+    /// Whether this is the first time that any replica notes this mark; it is forgotten after so many seconds.
+    pub(crate) async fn first(&self, mark: &str, seconds: i64) -> Result<bool, Unreachable> {
+        self.note(&format!("pipefy-mcp:answered:{mark}"), "1", seconds).await
+    }
+
+    /// Sets a key that is not there; `false` when it is.
+    async fn note(&self, key: &str, value: &str, seconds: i64) -> Result<bool, Unreachable> {
+        let mut connection = self.0.connection.clone();
+        let mut command = redis::cmd("SET");
+        command.arg(key).arg(value).arg("EX").arg(seconds.max(1)).arg("NX");
+        let set: Option<String> = self.answer(async { command.query_async(&mut connection).await }).await?;
+        Ok(set.is_some())
+    }
+
     async fn set(&self, session: &str, value: &str, seconds: u64, when: &[&str]) -> Result<(), Unreachable> {
         let mut connection = self.0.connection.clone();
         let mut command = redis::cmd("SET");
@@ -196,6 +213,51 @@ impl SessionStore {
         }
         Err(Unreachable)
     }
+}
+
+impl Entries for SessionStore {
+    fn read<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Option<String>, Unusable>> {
+        Box::pin(async move {
+            let mut connection = self.0.connection.clone();
+            let mut command = redis::cmd("GET");
+            command.arg(write_key(id));
+            self.answer(async { command.query_async(&mut connection).await }).await.map_err(silent)
+        })
+    }
+
+    fn begin<'a>(&'a self, id: &'a str, entry: &'a str) -> BoxFuture<'a, Result<bool, Unusable>> {
+        Box::pin(async move { self.note(&write_key(id), entry, AGE).await.map_err(silent) })
+    }
+
+    fn end<'a>(&'a self, id: &'a str, entry: Option<&'a str>) -> BoxFuture<'a, Result<(), Unusable>> {
+        Box::pin(async move {
+            let mut connection = self.0.connection.clone();
+            let command = match entry {
+                Some(entry) => {
+                    let mut command = redis::cmd("SET");
+                    command.arg(write_key(id)).arg(entry).arg("EX").arg(AGE).arg("XX");
+                    command
+                }
+                None => {
+                    let mut command = redis::cmd("DEL");
+                    command.arg(write_key(id));
+                    command
+                }
+            };
+            let answered: redis::Value =
+                self.answer(async { command.query_async(&mut connection).await }).await.map_err(silent)?;
+            drop(answered);
+            Ok(())
+        })
+    }
+}
+
+fn silent(_: Unreachable) -> Unusable {
+    Unusable("the shared store does not answer".to_owned())
+}
+
+fn write_key(id: &str) -> String {
+    format!("pipefy-mcp:write:{id}")
 }
 
 fn session_key(session: &str) -> String {

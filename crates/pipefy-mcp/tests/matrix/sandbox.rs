@@ -139,6 +139,7 @@ impl World {
                 approval: Approval::Token { key: &key, now: 1_000 },
                 ask: None,
                 budget: Budget::unlimited().with_deadline(Instant::now() + CALL),
+                journal: None,
                 room: None,
                 options: Options::default(),
                 op: None,

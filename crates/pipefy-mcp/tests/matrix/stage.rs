@@ -29,6 +29,8 @@ pub(crate) enum At {
     Mutation(usize),
     /// Every query.
     Queries,
+    /// The queries after this many mutations.
+    After(usize),
 }
 
 /// What happens to them.
@@ -42,6 +44,8 @@ pub(crate) enum Fault {
     Text(u16, &'static str),
     /// Each root field of the operation holds this JSON.
     Root(&'static str),
+    /// The usual answer with other values in it.
+    Altered,
 }
 
 /// One GraphQL request as it came.
@@ -220,6 +224,7 @@ impl Stage {
                 approval: Approval::Token { key: &key, now: 1_000 },
                 ask: None,
                 budget: Budget::unlimited().with_deadline(end),
+                journal: None,
                 room: None,
                 options: Options::default(),
                 op: None,
@@ -293,6 +298,7 @@ fn answer(scenes: &mut HashMap<usize, Scene>, seen: &Seen) -> Reply {
         return mock::json(404, json!({"errors": [{"message": "whose request is this?"}]}));
     };
     let body: Value = serde_json::from_slice(&seen.body).unwrap_or_default();
+    let mut altered = false;
     if let Some(endpoint) = endpoint
         && let Ok(operation) = Operation::read(&body)
     {
@@ -309,7 +315,13 @@ fn answer(scenes: &mut HashMap<usize, Scene>, seen: &Seen) -> Reply {
             Some((At::Mutation(wanted), fault)) if operation.is_mutation && wanted == earlier => {
                 return failing(fault, &operation);
             }
+            Some((At::After(mutations), Fault::Altered)) if !operation.is_mutation && earlier >= mutations => {
+                altered = true;
+            }
             Some((At::Queries, fault)) if !operation.is_mutation => return failing(fault, &operation),
+            Some((At::After(mutations), fault)) if !operation.is_mutation && earlier >= mutations => {
+                return failing(fault, &operation);
+            }
             _ => {}
         }
     }
@@ -327,12 +339,30 @@ fn answer(scenes: &mut HashMap<usize, Scene>, seen: &Seen) -> Reply {
         .iter()
         .map(|(name, value)| (name.to_string(), value.to_str().unwrap_or_default().to_owned()))
         .collect();
-    Reply::Answer(head.status.as_u16(), headers.into_iter().collect(), body.to_vec())
+    let mut body = body.to_vec();
+    if altered && let Ok(mut answer) = serde_json::from_slice(&body) {
+        alter(&mut answer);
+        body = answer.to_string().into_bytes();
+    }
+    Reply::Answer(head.status.as_u16(), headers.into_iter().collect(), body)
+}
+
+/// Every value becomes another of its type.
+fn alter(value: &mut Value) {
+    match value {
+        Value::Object(map) => map.values_mut().for_each(alter),
+        Value::Array(list) => list.iter_mut().for_each(alter),
+        Value::String(text) => text.push('9'),
+        Value::Bool(flag) => *flag = !*flag,
+        Value::Number(number) => *value = json!(number.as_f64().unwrap_or_default() + 1.0),
+        Value::Null => {}
+    }
 }
 
 fn failing(fault: Fault, operation: &Operation) -> Reply {
     match fault {
-        Fault::Silence => Reply::Silence,
+        // Only the usual answer can be altered.
+        Fault::Silence | Fault::Altered => Reply::Silence,
         Fault::Reset => Reply::Reset,
         Fault::Text(status, text) if text.starts_with('{') => mock::json(status, text),
         Fault::Text(status, text) => mock::with(status, &[("content-type", "text/html")], text),

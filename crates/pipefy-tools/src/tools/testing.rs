@@ -14,6 +14,8 @@ use pipefy::{
 };
 use serde_json::{Map, Value, json};
 
+use crate::journal::Journal;
+use crate::journal::tests::Memory;
 use crate::{Answer, Approval, Ask, AskError, Call, Catalogue, ConfirmationKey, Local, Options, Outcome, Policy};
 use crate::{ToolError, Toolbox, render};
 
@@ -110,6 +112,8 @@ pub(crate) struct Mock {
     key: ConfirmationKey,
     person: Option<Person>,
     room: Option<usize>,
+    journal: Option<Memory>,
+    owner: String,
     /// The approval that was used last.
     approved: Mutex<Option<String>>,
 }
@@ -142,6 +146,8 @@ impl Mock {
             key: ConfirmationKey::from_bytes(b"tests"),
             person: None,
             room: None,
+            journal: None,
+            owner: "tests".to_owned(),
             approved: Mutex::default(),
         }
     }
@@ -225,6 +231,22 @@ impl Mock {
         self
     }
 
+    /// Writes with an idempotency key are put down, in memory.
+    pub(crate) fn journal(mut self) -> Self {
+        self.journal = Some(Memory::default());
+        self
+    }
+
+    /// Somebody else calls from now on.
+    pub(crate) fn owned_by(mut self, owner: &str) -> Self {
+        owner.clone_into(&mut self.owner);
+        self
+    }
+
+    pub(crate) fn memory(&self) -> &Memory {
+        self.journal.as_ref().expect("a journal")
+    }
+
     /// Calls a tool.
     pub(crate) async fn call(&self, tool: &str, arguments: Value) -> Result<Outcome, ToolError> {
         self.call_through(Arc::new(self.backend.clone()), tool, arguments).await
@@ -252,6 +274,7 @@ impl Mock {
             approval: Approval::Token { key: &self.key, now: 1_000 },
             ask: self.person.as_ref().map(|person| person as &dyn Ask),
             budget: Budget::unlimited(),
+            journal: self.journal.as_ref().map(|entries| Journal { entries, owner: &self.owner }),
             room: self.room,
             options: Options::default(),
             op: None,

@@ -278,6 +278,10 @@ impl ScopePins {
 pub struct PolicySettings {
     /// Refuse every write.
     pub read_only: bool,
+    /// Mark text that outsiders may have written.
+    pub mark_untrusted: bool,
+    /// A person confirms what destroys after such text was read.
+    pub confirm_after_untrusted: bool,
     /// What calls may touch.
     pub scope: ScopePins,
 }
@@ -286,6 +290,8 @@ impl PolicySettings {
     pub(super) fn load(from: &mut Loader<'_>) -> PolicySettings {
         PolicySettings {
             read_only: from.required(&names::READ_ONLY, parse::switch),
+            mark_untrusted: from.required(&names::MARK_UNTRUSTED, parse::switch),
+            confirm_after_untrusted: from.required(&names::CONFIRM_AFTER_UNTRUSTED, parse::switch),
             scope: ScopePins {
                 pipes: from.optional(&names::SCOPE_PIPES, parse::ids),
                 tables: from.optional(&names::SCOPE_TABLES, parse::ids),

@@ -231,6 +231,27 @@ variables! {
         guarded: true,
         mistaken_for: &["READ", "READONLYMODE", "NOWRITE", "NOWRITES"],
     }
+    MARK_UNTRUSTED {
+        key: "mark_untrusted",
+        group: Group::Policy,
+        env: &["PIPEFY_MCP_MARK_UNTRUSTED"],
+        kind: Kind::Switch,
+        default: Some("false"),
+        rule: "switch",
+        doc: "Put text that outsiders may have written (cards, records, e-mails, raw GraphQL) between marks in results, hidden \
+              characters made visible.",
+        guarded: true,
+    }
+    CONFIRM_AFTER_UNTRUSTED {
+        key: "confirm_after_untrusted",
+        group: Group::Policy,
+        env: &["PIPEFY_MCP_CONFIRM_AFTER_UNTRUSTED"],
+        kind: Kind::Switch,
+        default: Some("false"),
+        rule: "switch",
+        doc: "Once a conversation has read such text, a person confirms what destroys in a form of the client (MCP server).",
+        guarded: true,
+    }
     SCOPE_PIPES {
         key: "scope_pipes",
         group: Group::Policy,

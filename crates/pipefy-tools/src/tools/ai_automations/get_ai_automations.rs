@@ -15,7 +15,6 @@ pub(crate) struct GetAiAutomations {
     /// Page size, 1..50 (default 50).
     #[serde(default)]
     first: Option<i64>,
-    /// Cursor: the end_cursor of the page before.
     #[serde(default)]
     after: Option<String>,
 }

@@ -26,6 +26,7 @@ pub(crate) struct UpdateAiAutomation {
     field_ids: Option<Vec<String>>,
     #[serde(default)]
     skills_ids: Option<Vec<String>>,
+    /// As in create_ai_automation.
     #[serde(default)]
     event_params: Option<Map<String, Value>>,
     /// As in create_automation; replaces the whole condition.
@@ -100,7 +101,7 @@ impl Write for UpdateAiAutomation {
             Ok(Some(rule)) => {
                 let same =
                     ["name", "active"].iter().all(|key| sent.get(*key).is_none_or(|v| rule.get(*key) == Some(v)));
-                Verification::of(same, "compared name and active where they were given")
+                Verification::of_input(same, plan, &["name", "active"])
             }
             Ok(None) => Verification::of(false, "the automation cannot be found"),
             Err(error) => Verification::unknown(error.to_string()),

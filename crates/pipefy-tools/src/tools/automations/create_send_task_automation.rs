@@ -20,6 +20,7 @@ pub(crate) struct CreateSendTaskAutomation {
     recipients: String,
     #[serde(default = "yes")]
     active: bool,
+    /// See get_automation_event_attributes.
     #[serde(default)]
     event_params: Option<Map<String, Value>>,
     /// Sent as it is.

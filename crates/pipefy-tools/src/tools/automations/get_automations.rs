@@ -16,7 +16,6 @@ pub(crate) struct GetAutomations {
     /// Page size, 1..50 (default 50).
     #[serde(default)]
     first: Option<i64>,
-    /// Cursor: the end_cursor of the page before.
     #[serde(default)]
     after: Option<String>,
 }

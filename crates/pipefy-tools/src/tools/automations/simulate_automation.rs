@@ -7,7 +7,8 @@ use serde_json::{Map, Value, json};
 
 use crate::tools::shared::text_of;
 use crate::{
-    Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Write, dig,
+    Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Outsiders, Persona, Plan, Shape, ToolError,
+    Write, dig,
 };
 
 /// Tries an AI automation on a real card without saving a rule or changing the card.
@@ -19,11 +20,13 @@ pub(crate) struct SimulateAutomation {
     sample_card_id: CheckedId,
     #[serde(default)]
     event_id: Option<CheckedId>,
+    /// As in create_automation.
     #[serde(default)]
     event_params: Option<Map<String, Value>>,
     /// E.g. {aiParams: {value: prompt, fieldIds, skillsIds}}.
     #[serde(default)]
     action_params: Option<Map<String, Value>>,
+    /// As in create_automation.
     #[serde(default)]
     condition: Option<Map<String, Value>>,
     #[serde(default)]
@@ -40,6 +43,7 @@ const LOOKS: usize = 8;
 
 impl Write for SimulateAutomation {
     const OP: Op = Op::write("simulate_automation", Domain::Automation, Shape::Flat)
+        .outsiders(Outsiders::Under(&["simulationResult", "message"]))
         .personas(&[Persona::Builder])
         .debug()
         .touches(&[IdArg::new("pipe_id", IdKind::Pipe), IdArg::new("sample_card_id", IdKind::Card)]);

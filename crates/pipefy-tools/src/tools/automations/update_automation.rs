@@ -58,8 +58,12 @@ impl Write for UpdateAutomation {
         Ok(Outcome::new(json!({ "automation": rule })).message(format!("Automation updated (ID: {}).", plan.keep)))
     }
 
-    async fn verify(_: &Plan<String>, outcome: &Outcome, call: &Call<'_>) -> Option<Verification> {
-        read_back(outcome, call).await
+    async fn verify(plan: &Plan<String>, outcome: &Outcome, call: &Call<'_>) -> Option<Verification> {
+        let read = read_back(outcome, call).await?;
+        Some(match read.verified {
+            Some(true) => Verification::of_input(true, plan, &["name", "active"]),
+            _ => read,
+        })
     }
 }
 

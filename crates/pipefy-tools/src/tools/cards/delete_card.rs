@@ -5,8 +5,8 @@ use serde_json::json;
 
 use crate::tools::shared::text_of;
 use crate::{
-    Act, Call, CheckedId, Confirmation, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError,
-    Verification, Write, debug_suffix, dig,
+    Act, Call, CheckedId, Confirmation, Domain, Explain, IdArg, IdKind, Op, Outcome, Outsiders, Persona, Plan, Shape,
+    ToolError, Verification, Write, debug_suffix, dig,
 };
 
 /// Deletes a card for good.
@@ -24,6 +24,7 @@ pub(crate) struct Card {
 
 impl Write for DeleteCard {
     const OP: Op = Op::destructive("delete_card", Domain::Workflow, Shape::EnvelopeOrFlat)
+        .outsiders(Outsiders::CONTENTS)
         .personas(&[Persona::Manager, Persona::Operator])
         .debug()
         .no_output_schema()
@@ -38,7 +39,7 @@ impl Write for DeleteCard {
             .get("card")
             .filter(|c| !c.is_null())
             .ok_or_else(|| Explain::doing("load card").about("card", id).missing())?;
-        let title = text_of(card.get("title")).unwrap_or_else(|| "Untitled".to_owned());
+        let title = call.quoted(&text_of(card.get("title")).unwrap_or_else(|| "Untitled".to_owned()));
         let pipe = text_of(dig(card, "pipe.name")).unwrap_or_else(|| "Unknown Pipe".to_owned());
         let resource = format!("card '{title}' (ID: {id}) from pipe '{pipe}'");
         let before = card.clone();

@@ -7,7 +7,8 @@ use crate::tools::definitions::{self, Definition, PhaseForm};
 use crate::tools::form;
 use crate::tools::shared::strings;
 use crate::{
-    Act, Call, CheckedId, Domain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Verification, Write,
+    Act, Call, CheckedId, Domain, IdArg, IdKind, Op, Outcome, Outsiders, Persona, Plan, Shape, ToolError, Verification,
+    Write,
 };
 
 /// Writes values of a phase's editable fields on a card. Clients that can show forms ask the user first.
@@ -39,6 +40,7 @@ pub(crate) enum Fill {
 
 impl Write for FillCardPhaseFields {
     const OP: Op = Op::write("fill_card_phase_fields", Domain::Workflow, Shape::Raw)
+        .outsiders(Outsiders::CONTENTS)
         .personas(&[Persona::Manager, Persona::Operator])
         .no_output_schema()
         .asks()

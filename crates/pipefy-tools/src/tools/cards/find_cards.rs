@@ -3,7 +3,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::tools::shared::list_at;
-use crate::{Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Read, Shape, ToolError};
+use crate::{Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Outsiders, Persona, Read, Shape, ToolError};
 
 /// Finds cards whose custom field equals a value, page by page. Titles are found with get_cards.
 #[derive(Deserialize, JsonSchema)]
@@ -12,7 +12,7 @@ pub(crate) struct FindCards {
     /// Slug.
     field_id: String,
     field_value: String,
-    /// Also return field names and values.
+    /// Also give names and values of fields.
     #[serde(default)]
     include_fields: bool,
     #[serde(default)]
@@ -24,6 +24,7 @@ pub(crate) struct FindCards {
 
 impl Read for FindCards {
     const OP: Op = Op::read("find_cards", Domain::Workflow, Shape::Raw)
+        .outsiders(Outsiders::CONTENTS)
         .personas(&[Persona::Auditor, Persona::Manager, Persona::Operator])
         .debug()
         .no_output_schema()

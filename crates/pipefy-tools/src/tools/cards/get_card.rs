@@ -2,19 +2,20 @@ use pipefy::{cards, documents};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::{Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Read, Shape, ToolError};
+use crate::{Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Outsiders, Persona, Read, Shape, ToolError};
 
 /// Reads one card: title, pipe, current phase and, on request, its field values.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct GetCard {
     card_id: CheckedId,
-    /// Also return field names and values.
+    /// Also give names and values of fields.
     #[serde(default)]
     include_fields: bool,
 }
 
 impl Read for GetCard {
     const OP: Op = Op::read("get_card", Domain::Workflow, Shape::Raw)
+        .outsiders(Outsiders::CONTENTS)
         .personas(&[Persona::Auditor, Persona::Manager, Persona::Operator, Persona::Requester])
         .debug()
         .no_output_schema()

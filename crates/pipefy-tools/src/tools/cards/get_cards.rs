@@ -4,7 +4,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::tools::shared::{listing, no_nulls};
-use crate::{Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Read, Shape, ToolError, page_size};
+use crate::{
+    Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Outsiders, Persona, Read, Shape, ToolError, page_size,
+};
 
 /// Lists cards of a pipe, page by page, by title, labels, assignees or other search keys.
 #[derive(Deserialize, JsonSchema)]
@@ -15,13 +17,12 @@ pub(crate) struct GetCards {
     title: Option<String>,
     #[serde(default)]
     search: Option<CardSearch>,
-    /// Also return field names and values.
+    /// Also give names and values of fields.
     #[serde(default)]
     include_fields: bool,
     /// Page size, 1..500; Pipefy gives at most 50.
     #[serde(default)]
     first: Option<i64>,
-    /// Cursor: the end_cursor of the page before.
     #[serde(default)]
     after: Option<String>,
 }
@@ -44,6 +45,7 @@ struct CardSearch {
 
 impl Read for GetCards {
     const OP: Op = Op::read("get_cards", Domain::Workflow, Shape::EnvelopeOrRaw)
+        .outsiders(Outsiders::CONTENTS)
         .personas(&[Persona::Auditor, Persona::Manager, Persona::Operator])
         .no_output_schema()
         .touches(&[IdArg::new("pipe_id", IdKind::Pipe)])

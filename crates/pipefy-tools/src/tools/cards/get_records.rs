@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use super::filter::{self, RecordFilter, RecordOrder};
 use crate::{
-    Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Page, Persona, Read, Shape, ToolError, dig, page_size,
+    Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Outsiders, Page, Persona, Read, Shape, ToolError,
+    dig, page_size,
 };
 
 /// Lists, counts and filters the cards of a pipe on the server. totalCount counts all matches; with where or search_term
@@ -30,13 +31,13 @@ pub(crate) struct GetRecords {
     /// Page size, 1..50.
     #[serde(default)]
     first: Option<i64>,
-    /// Cursor: the end_cursor of the page before.
     #[serde(default)]
     after: Option<String>,
 }
 
 impl Read for GetRecords {
     const OP: Op = Op::read("get_records", Domain::Workflow, Shape::EnvelopeOrRaw)
+        .outsiders(Outsiders::CONTENTS)
         .personas(&[Persona::Auditor, Persona::Manager, Persona::Operator])
         .debug()
         .no_output_schema()

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use crate::tools::phases::transitions::{TRANSITIONS, phrase};
 use crate::tools::shared::text_of;
 use crate::{
-    Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Verification,
-    Write, dig,
+    Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Outsiders, Persona, Plan, Shape, ToolError,
+    Verification, Write, dig,
 };
 
 /// Moves a card to another phase of its pipe. Phases with unmet required fields or no connection refuse.
@@ -25,6 +25,7 @@ pub(crate) struct Move {
 
 impl Write for MoveCardToPhase {
     const OP: Op = Op::write("move_card_to_phase", Domain::Workflow, Shape::Raw)
+        .outsiders(Outsiders::CONTENTS)
         .personas(&[Persona::Manager, Persona::Operator])
         .idempotent()
         .no_output_schema()

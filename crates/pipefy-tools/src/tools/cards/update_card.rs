@@ -7,8 +7,8 @@ use crate::readback;
 use crate::tools::cards::values::{self, FieldValues};
 use crate::tools::definitions::is_ambiguous_date;
 use crate::{
-    Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Verification,
-    Write,
+    Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Outsiders, Persona, Plan, Shape, ToolError,
+    Verification, Write,
 };
 
 /// Changes a card: either several fields (`field_updates`, which wins) or title, assignees, labels and due date. Both lists
@@ -41,6 +41,7 @@ const HINT: &str = "due_date takes YYYY-MM-DD or a date-time with offset, label_
 
 impl Write for UpdateCard {
     const OP: Op = Op::write("update_card", Domain::Workflow, Shape::Raw)
+        .outsiders(Outsiders::CONTENTS)
         .personas(&[Persona::Manager, Persona::Operator])
         .no_output_schema()
         .touches(&[

@@ -7,8 +7,8 @@ use super::values::card_before;
 use crate::readback::{self, Sent, asked};
 use crate::tools::shared::{send_shown, unpacked};
 use crate::{
-    Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Verification,
-    Write,
+    Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Outsiders, Persona, Plan, Shape, ToolError,
+    Verification, Write,
 };
 
 /// Replaces the whole value of one field, lists included; to add or remove items of a list use update_card with ADD or REMOVE.
@@ -23,6 +23,7 @@ pub(crate) struct UpdateCardField {
 
 impl Write for UpdateCardField {
     const OP: Op = Op::write("update_card_field", Domain::Workflow, Shape::Raw)
+        .outsiders(Outsiders::CONTENTS)
         .personas(&[Persona::Manager, Persona::Operator])
         .debug()
         .no_output_schema()

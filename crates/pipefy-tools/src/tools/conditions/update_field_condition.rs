@@ -18,10 +18,12 @@ pub(crate) struct UpdateFieldCondition {
     /// As in create_field_condition.
     #[serde(default)]
     condition: Option<Map<String, Value>>,
+    /// As in create_field_condition.
     #[serde(default)]
     actions: Option<Vec<Map<String, Value>>>,
     #[serde(default)]
     name: Option<String>,
+    /// Further keys of UpdateFieldConditionInput.
     #[serde(default)]
     extra_input: Option<Map<String, Value>>,
 }

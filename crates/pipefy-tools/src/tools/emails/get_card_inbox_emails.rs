@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::tools::shared::non_blank;
-use crate::{Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Read, Shape, ToolError};
+use crate::{Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Outsiders, Persona, Read, Shape, ToolError};
 
 /// Lists the e-mails that a card sent and received.
 #[derive(Deserialize, JsonSchema)]
@@ -17,6 +17,7 @@ pub(crate) struct GetCardInboxEmails {
 
 impl Read for GetCardInboxEmails {
     const OP: Op = Op::read("get_card_inbox_emails", Domain::Workflow, Shape::Result)
+        .outsiders(Outsiders::Under(&["subject", "body", "from", "fromName"]))
         .personas(&[Persona::Auditor, Persona::Manager, Persona::Operator, Persona::Requester])
         .debug()
         .touches(&[IdArg::new("card_id", IdKind::Card)]);

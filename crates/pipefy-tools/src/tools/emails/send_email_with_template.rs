@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 use super::draft::{self, Draft, Outbox};
 use crate::tools::shared::{required_text, text_of};
 use crate::{
-    Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Verification,
-    Write, dig,
+    Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Outsiders, Persona, Plan, Shape, ToolError,
+    Verification, Write, dig,
 };
 
 /// Sends an e-mail from a card, written by a template. The first call shows the message; it goes out only when confirmed.
@@ -23,13 +23,14 @@ pub(crate) struct SendEmailWithTemplate {
     /// Instead of the template's sender.
     #[serde(default)]
     from_: Option<String>,
-    /// Further keys of CreateAndSendInboxEmailInput: cc, bcc, html, fromName, emailAttachments, repoId.
+    /// As in send_inbox_email.
     #[serde(default)]
     extra_input: Option<Map<String, Value>>,
 }
 
 impl Write for SendEmailWithTemplate {
     const OP: Op = Op::by_input("send_email_with_template", Domain::Workflow, Shape::Result)
+        .outsiders(Outsiders::Under(&["subject", "body"]))
         .personas(&[Persona::Admin])
         .debug()
         .touches(&[IdArg::new("card_id", IdKind::Card), IdArg::new("email_template_id", IdKind::EmailTemplate)]);

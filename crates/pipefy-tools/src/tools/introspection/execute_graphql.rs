@@ -5,8 +5,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::{
-    Act, Call, Confirmation, Domain, Explain, Kind, Op, Outcome, Persona, Plan, Reach, Shape, ToolError, Write,
-    digest_of, digest_of_text,
+    Act, Call, Confirmation, Domain, Explain, Kind, Op, Outcome, Outsiders, Persona, Plan, Reach, Shape, ToolError,
+    Write, digest_of, digest_of_text,
 };
 
 /// Runs any GraphQL query or mutation on Pipefy's public API, for what no other tool covers. A mutation needs confirmation.
@@ -29,6 +29,7 @@ pub(crate) struct Document {
 
 impl Write for ExecuteGraphql {
     const OP: Op = Op::by_input("execute_graphql", Domain::Integration, Shape::Text)
+        .outsiders(Outsiders::Anywhere)
         .personas(&[Persona::Builder])
         .reaches(Reach::Anything)
         .no_output_schema();

@@ -15,7 +15,7 @@ pub(crate) struct IntrospectType {
     /// Levels of referenced types to put under `resolvedType`, up to 5.
     #[serde(default = "one")]
     max_depth: i64,
-    /// Also return the result as an object in `data`.
+    /// Also give it as an object in `data`.
     #[serde(default)]
     include_parsed: bool,
 }

@@ -19,7 +19,7 @@ pub(crate) struct IntrospectQuery {
     /// Levels of argument types to put under `resolvedType`, up to 5.
     #[serde(default = "one")]
     max_depth: i64,
-    /// Also return the result as an object in `data`.
+    /// Also give it as an object in `data`.
     #[serde(default)]
     include_parsed: bool,
 }
@@ -32,7 +32,7 @@ pub(crate) struct IntrospectMutation {
     /// Levels of argument types to put under `resolvedType`, up to 5.
     #[serde(default = "one")]
     max_depth: i64,
-    /// Also return the result as an object in `data`.
+    /// Also give it as an object in `data`.
     #[serde(default)]
     include_parsed: bool,
 }

@@ -14,7 +14,7 @@ pub(crate) struct SearchSchema {
     /// OBJECT, INPUT_OBJECT, ENUM, SCALAR, INTERFACE or UNION.
     #[serde(default)]
     kind: Option<String>,
-    /// Also return the result as an object in `data`.
+    /// Also give it as an object in `data`.
     #[serde(default)]
     include_parsed: bool,
 }

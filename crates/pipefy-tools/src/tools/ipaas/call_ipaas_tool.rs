@@ -6,7 +6,8 @@ use serde_json::{Map, Value, json};
 use super::workspace::{gateway, open};
 use crate::ipaas::masked;
 use crate::{
-    Act, Call, Confirmation, Domain, IdArg, IdKind, Op, Outcome, Plan, Reach, Shape, ToolError, Write, digest_of,
+    Act, Call, Confirmation, Domain, IdArg, IdKind, Op, Outcome, Outsiders, Plan, Reach, Shape, ToolError, Write,
+    digest_of,
 };
 
 /// Runs one iPaaS (Advanced Automations) tool in a pipe's workspace. Names and schemas: get_ipaas_tools. What may destroy
@@ -42,6 +43,7 @@ pub(crate) struct Run {
 
 impl Write for CallIpaasTool {
     const OP: Op = Op::by_input("call_ipaas_tool", Domain::Integration, Shape::Text)
+        .outsiders(Outsiders::Anywhere)
         .open_world()
         .no_output_schema()
         .touches(&[IdArg::new("pipe_id", IdKind::Pipe)])

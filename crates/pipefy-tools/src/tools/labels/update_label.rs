@@ -17,6 +17,7 @@ pub(crate) struct UpdateLabel {
     name: String,
     /// #RGB or #RRGGBB.
     color: String,
+    /// Further keys of UpdateLabelInput.
     #[serde(default)]
     extra_input: Option<Map<String, Value>>,
 }

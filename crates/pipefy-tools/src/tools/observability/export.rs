@@ -9,17 +9,17 @@ use super::organization::period;
 use crate::tools::export::{self, AUTOMATION_JOBS, CSV_CHARACTERS, FILE_BYTES, Wait};
 use crate::tools::shared::send;
 use crate::{
-    Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Plan, Read, Shape, ToolError, Write,
+    Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Outsiders, Persona, Plan, Read, Shape,
+    ToolError, Write,
 };
 
-/// Starts an export of the history of automation runs; then poll get_automation_jobs_export, or get the file at once with
-/// wait_seconds.
+/// Starts an export of the history of automation runs; poll get_automation_jobs_export, or give wait_seconds.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ExportAutomationJobs {
     organization_id: CheckedId,
     /// current_month, last_month or last_3_months.
     period: String,
-    /// 1..600: wait so long for the file and give it as CSV in `file`.
+    /// 1..600: wait so long and give the file as CSV in `file`.
     #[serde(default)]
     wait_seconds: Option<i64>,
     /// Of CSV, 256..2000000.
@@ -55,6 +55,7 @@ fn download() -> i64 {
 
 impl Write for ExportAutomationJobs {
     const OP: Op = Op::write("export_automation_jobs", Domain::Automation, Shape::Result)
+        .outsiders(Outsiders::ROWS)
         .personas(&[Persona::Manager])
         .debug()
         .touches(&[IdArg::new("organization_id", IdKind::Organization)]);
@@ -89,6 +90,7 @@ impl Read for GetAutomationJobsExport {
 
 impl Read for GetAutomationJobsExportCsv {
     const OP: Op = Op::read("get_automation_jobs_export_csv", Domain::Automation, Shape::Envelope)
+        .outsiders(Outsiders::ROWS)
         .personas(&[Persona::Auditor, Persona::Manager])
         .debug()
         .touches(&[IdArg::new("export_id", IdKind::Other)]);

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::tools::automations::rules;
 use crate::tools::shared::list_at;
-use crate::{Call, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Read, Shape, ToolError, page_size};
+use crate::{Call, Domain, Explain, IdArg, IdKind, Op, Outcome, Outsiders, Persona, Read, Shape, ToolError, page_size};
 
 /// Which runs a listing shows.
 #[derive(Deserialize, JsonSchema)]
@@ -78,6 +78,7 @@ impl Runs {
 
 impl Read for GetAiAgentLogs {
     const OP: Op = Op::read("get_ai_agent_logs", Domain::Intelligence, Shape::Envelope)
+        .outsiders(Outsiders::CARD_TITLES)
         .personas(&[Persona::Auditor, Persona::Manager])
         .debug()
         .touches(&[IdArg::new("repo_uuid", IdKind::Repo)])
@@ -101,6 +102,7 @@ async fn raw(call: &Call<'_>, query: Query, explain: &Explain<'_>, message: &str
 
 impl Read for GetAiAgentLogDetails {
     const OP: Op = Op::read("get_ai_agent_log_details", Domain::Intelligence, Shape::Envelope)
+        .outsiders(Outsiders::Under(&["cardTitle", "message"]))
         .personas(&[Persona::Auditor, Persona::Manager])
         .debug()
         .touches(&[IdArg::new("log_uuid", IdKind::AgentLog)]);
@@ -131,6 +133,7 @@ impl Read for GetAiAgentLogDetails {
 
 impl Read for GetAutomationLogs {
     const OP: Op = Op::read("get_automation_logs", Domain::Automation, Shape::Envelope)
+        .outsiders(Outsiders::CARD_TITLES)
         .personas(&[Persona::Auditor, Persona::Manager])
         .debug()
         .touches(&[IdArg::new("automation_id", IdKind::Automation)])
@@ -146,6 +149,7 @@ impl Read for GetAutomationLogs {
 
 impl Read for GetAutomationLogsByRepo {
     const OP: Op = Op::read("get_automation_logs_by_repo", Domain::Automation, Shape::Envelope)
+        .outsiders(Outsiders::CARD_TITLES)
         .personas(&[Persona::Auditor, Persona::Manager])
         .debug()
         .touches(&[IdArg::new("repo_id", IdKind::Repo)])

@@ -3,7 +3,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::{
-    Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Page, Persona, Read, Shape, ToolError, dig, page_size,
+    Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Outsiders, Page, Persona, Read, Shape, ToolError,
+    dig, page_size,
 };
 
 /// Lists the cards of a phase, page by page.
@@ -13,10 +14,9 @@ pub(crate) struct GetPhaseCards {
     /// Page size, 1..500; Pipefy gives at most 30.
     #[serde(default = "fifty")]
     first: i64,
-    /// Cursor: the end_cursor of the page before.
     #[serde(default)]
     after: Option<String>,
-    /// Also return field names and values.
+    /// Also give names and values of fields.
     #[serde(default)]
     include_fields: bool,
 }
@@ -27,6 +27,7 @@ fn fifty() -> i64 {
 
 impl Read for GetPhaseCards {
     const OP: Op = Op::read("get_phase_cards", Domain::Workflow, Shape::EnvelopeOrRaw)
+        .outsiders(Outsiders::CONTENTS)
         .personas(&[Persona::Auditor, Persona::Manager, Persona::Operator])
         .debug()
         .touches(&[IdArg::new("phase_id", IdKind::Phase)])

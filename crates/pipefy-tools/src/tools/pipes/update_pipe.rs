@@ -26,6 +26,7 @@ struct Changes {
     icon: Option<String>,
     #[serde(default)]
     color: Option<String>,
+    /// Keys of RepoPreferenceInput.
     #[serde(default)]
     preferences: Option<Map<String, Value>>,
 }

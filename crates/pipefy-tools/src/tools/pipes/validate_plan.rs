@@ -8,9 +8,8 @@ use serde_json::{Value, json};
 use crate::tools::shared::{list_at, text_of};
 use crate::{Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Read, Shape, ToolError};
 
-/// Checks what you intend to build in a pipe before anything is built; reads only. Gives findings {path, class, evidence, fix},
-/// none when the plan can be built, and `unchecked`: what could not be read. Phases and fields are named by name, label or id,
-/// of the plan or of the pipe; "start_form" is the start form.
+/// Checks a plan for a pipe before anything is built; reads only. Gives findings {path, class, evidence, fix}, none when it can be
+/// built, and `unchecked`: what could not be read. Phases and fields go by name, label or id, of plan or pipe; "start_form" too.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ValidatePlan {
     /// Pipe that the plan extends; none for a new pipe.

@@ -17,6 +17,7 @@ use crate::{
 pub(crate) struct DeletePortalElement {
     element_id: CheckedId,
     page_id: CheckedId,
+    /// As in update_portal_page_layout.
     #[serde(default)]
     layout: Option<Vec<Map<String, Value>>>,
 }

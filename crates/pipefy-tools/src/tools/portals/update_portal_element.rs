@@ -17,6 +17,7 @@ pub(crate) struct UpdatePortalElement {
     /// Its type, to check metadata; it cannot be changed.
     r#type: ElementType,
     metadata: Map<String, Value>,
+    /// As in set_interface_sources.
     #[serde(default)]
     data_sources: Option<Vec<Map<String, Value>>>,
     #[serde(default)]

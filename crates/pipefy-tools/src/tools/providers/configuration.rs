@@ -19,7 +19,7 @@ use crate::{
 pub(crate) struct CreateLlmProvider {
     organization_uuid: String,
     name: String,
-    /// JSON object on the server's machine: provider (hyphenated vendor), keys, model. At most 256 KiB.
+    /// JSON object on the server's machine: provider (hyphenated vendor), keys, model.
     configuration_file_path: String,
 }
 
@@ -28,7 +28,7 @@ pub(crate) struct CreateLlmProvider {
 pub(crate) struct UpdateLlmProvider {
     provider_id: CheckedId,
     organization_uuid: String,
-    /// JSON object on the server's machine, complete. At most 256 KiB.
+    /// As in create_llm_provider, complete.
     configuration_file_path: String,
     #[serde(default)]
     name: Option<String>,

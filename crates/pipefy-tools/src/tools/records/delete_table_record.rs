@@ -7,7 +7,7 @@ use super::update_table_record::before;
 use crate::readback;
 use crate::tools::shared::{not_done, send};
 use crate::{
-    Act, Call, CheckedId, Confirmation, Domain, Explain, IdArg, IdKind, Op, Outcome, Plan, Shape, ToolError,
+    Act, Call, CheckedId, Confirmation, Domain, Explain, IdArg, IdKind, Op, Outcome, Outsiders, Plan, Shape, ToolError,
     Verification, Write,
 };
 
@@ -19,6 +19,7 @@ pub(crate) struct DeleteTableRecord {
 
 impl Write for DeleteTableRecord {
     const OP: Op = Op::destructive("delete_table_record", Domain::Database, Shape::Result)
+        .outsiders(Outsiders::CONTENTS)
         .debug()
         .touches(&[IdArg::new("record_id", IdKind::TableRecord)]);
     type Keep = String;

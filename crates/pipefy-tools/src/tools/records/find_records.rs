@@ -4,7 +4,9 @@ use serde::Deserialize;
 
 use super::{cursor, page_of_records};
 use crate::tools::shared::required_text;
-use crate::{Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Read, Shape, ToolError, page_size};
+use crate::{
+    Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Outsiders, Persona, Read, Shape, ToolError, page_size,
+};
 
 /// Finds records of a database table whose field equals a value, page by page.
 #[derive(Deserialize, JsonSchema)]
@@ -16,13 +18,13 @@ pub(crate) struct FindRecords {
     /// Page size, 1..200.
     #[serde(default)]
     first: Option<i64>,
-    /// Cursor: the end_cursor of the page before.
     #[serde(default)]
     after: Option<String>,
 }
 
 impl Read for FindRecords {
     const OP: Op = Op::read("find_records", Domain::Database, Shape::Envelope)
+        .outsiders(Outsiders::CONTENTS)
         .personas(&[Persona::Auditor, Persona::Manager, Persona::Operator])
         .touches(&[IdArg::new("table_id", IdKind::Table), IdArg::within("field_id", IdKind::TableField)])
         .paging("findRecords.edges", "findRecords.pageInfo", 50)

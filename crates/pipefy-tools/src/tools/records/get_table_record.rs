@@ -3,7 +3,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::{Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Read, Shape, ToolError};
+use crate::{Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Outsiders, Persona, Read, Shape, ToolError};
 
 /// Reads one record of a database table. Fields without a value are left out.
 #[derive(Deserialize, JsonSchema)]
@@ -13,6 +13,7 @@ pub(crate) struct GetTableRecord {
 
 impl Read for GetTableRecord {
     const OP: Op = Op::read("get_table_record", Domain::Database, Shape::Envelope)
+        .outsiders(Outsiders::CONTENTS)
         .personas(&[Persona::Auditor, Persona::Manager, Persona::Operator])
         .touches(&[IdArg::new("record_id", IdKind::TableRecord)])
         .selects(&documents::tables::GET_TABLE_RECORD, "table_record");

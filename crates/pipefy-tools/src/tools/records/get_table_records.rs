@@ -3,7 +3,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{cursor, page_of_records};
-use crate::{Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Read, Shape, ToolError, page_size};
+use crate::{
+    Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Outsiders, Persona, Read, Shape, ToolError, page_size,
+};
 
 /// Lists the records of a database table, page by page. Fields without a value are left out.
 #[derive(Deserialize, JsonSchema)]
@@ -12,7 +14,6 @@ pub(crate) struct GetTableRecords {
     /// Page size, 1..200; Pipefy may give fewer.
     #[serde(default = "fifty")]
     first: i64,
-    /// Cursor: the end_cursor of the page before.
     #[serde(default)]
     after: Option<String>,
 }
@@ -23,6 +24,7 @@ fn fifty() -> i64 {
 
 impl Read for GetTableRecords {
     const OP: Op = Op::read("get_table_records", Domain::Database, Shape::Envelope)
+        .outsiders(Outsiders::CONTENTS)
         .personas(&[Persona::Auditor, Persona::Manager, Persona::Operator])
         .touches(&[IdArg::new("table_id", IdKind::Table)])
         .paging("table_records.edges", "table_records.pageInfo", 50)

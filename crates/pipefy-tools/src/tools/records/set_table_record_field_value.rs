@@ -7,7 +7,8 @@ use super::update_table_record::before;
 use crate::readback::{self, Sent, asked};
 use crate::tools::shared::unpacked;
 use crate::{
-    Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Plan, Shape, ToolError, Verification, Write,
+    Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Outsiders, Plan, Shape, ToolError, Verification,
+    Write,
 };
 
 /// Replaces the value of one custom field of a record.
@@ -22,6 +23,7 @@ pub(crate) struct SetTableRecordFieldValue {
 
 impl Write for SetTableRecordFieldValue {
     const OP: Op = Op::write("set_table_record_field_value", Domain::Database, Shape::Result)
+        .outsiders(Outsiders::CONTENTS)
         .debug()
         .touches(&[IdArg::new("record_id", IdKind::TableRecord), IdArg::within("field_id", IdKind::TableField)]);
     type Keep = String;

@@ -5,13 +5,15 @@ use serde_json::{Map, Value};
 
 use crate::readback;
 use crate::{
-    Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Plan, Shape, ToolError, Verification, Write,
+    Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Outsiders, Plan, Shape, ToolError, Verification,
+    Write,
 };
 
 /// Changes title, due_date or status_id of a record; custom fields go through set_table_record_field_value.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct UpdateTableRecord {
     record_id: CheckedId,
+    /// {title, due_date, status_id}.
     fields: Map<String, Value>,
 }
 
@@ -21,6 +23,7 @@ const HINT: &str =
 
 impl Write for UpdateTableRecord {
     const OP: Op = Op::write("update_table_record", Domain::Database, Shape::Result)
+        .outsiders(Outsiders::CONTENTS)
         .debug()
         .touches(&[IdArg::new("record_id", IdKind::TableRecord)]);
     type Keep = String;

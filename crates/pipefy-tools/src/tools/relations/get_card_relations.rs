@@ -3,7 +3,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::{Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Reach, Read, Shape, ToolError};
+use crate::{
+    Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Outsiders, Persona, Reach, Read, Shape, ToolError,
+};
 
 /// Lists the child and parent cards linked to a card, by relation.
 #[derive(Deserialize, JsonSchema)]
@@ -13,6 +15,7 @@ pub(crate) struct GetCardRelations {
 
 impl Read for GetCardRelations {
     const OP: Op = Op::read("get_card_relations", Domain::Workflow, Shape::Flat)
+        .outsiders(Outsiders::CONTENTS)
         .personas(&[Persona::Auditor, Persona::Manager, Persona::Operator])
         .debug()
         .no_output_schema()

@@ -20,7 +20,7 @@ pub(crate) struct UpdatePipeRelation {
     /// Rules in camelCase, such as canCreateNewItems: true.
     #[serde(default)]
     extra_input: Option<Value>,
-    /// Parent or child pipe of the relation, to read its present rules from.
+    /// Its parent or child pipe, to read the present rules from.
     #[serde(default)]
     pipe_id: Option<CheckedId>,
 }

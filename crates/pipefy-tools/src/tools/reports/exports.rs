@@ -7,7 +7,8 @@ use super::filter;
 use crate::tools::export::{ORGANIZATION_REPORT, PIPE_REPORT, Wait};
 use crate::tools::shared::{given, send};
 use crate::{
-    Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Plan, Read, Shape, ToolError, Write,
+    Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Outsiders, Persona, Plan, Read, Shape,
+    ToolError, Write,
 };
 
 /// Reads the state of a pipe report's export: processing, then done with fileURL, or failed.
@@ -46,8 +47,7 @@ impl Read for GetOrganizationReportExport {
     }
 }
 
-/// Starts the export of a pipe report; then poll get_pipe_report_export, or get the file at once with wait_seconds. Date
-/// columns are in the file only when named.
+/// Exports a pipe report; poll get_pipe_report_export, or give wait_seconds. Date columns are in the file only when named.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ExportPipeReport {
     pipe_id: CheckedId,
@@ -60,7 +60,7 @@ pub(crate) struct ExportPipeReport {
     filter: Option<Map<String, Value>>,
     #[serde(default)]
     columns: Option<Vec<String>>,
-    /// 1..600: wait so long for the file and give it as CSV in `file`.
+    /// 1..600: wait so long and give the file as CSV in `file`.
     #[serde(default)]
     wait_seconds: Option<i64>,
     /// Of CSV, 256..2000000.
@@ -73,6 +73,7 @@ pub(crate) type Keep = (String, Option<Wait>);
 
 impl Write for ExportPipeReport {
     const OP: Op = Op::write("export_pipe_report", Domain::Analytics, Shape::EnvelopeOrResult)
+        .outsiders(Outsiders::ROWS)
         .personas(&[Persona::Manager])
         .debug()
         .touches(&[IdArg::new("pipe_id", IdKind::Pipe), IdArg::new("pipe_report_id", IdKind::Report)]);
@@ -99,8 +100,7 @@ impl Write for ExportPipeReport {
     }
 }
 
-/// Starts the export of an organization report; then poll get_organization_report_export, or get the file at once with
-/// wait_seconds.
+/// Exports an organization report; poll get_organization_report_export, or give wait_seconds.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ExportOrganizationReport {
     organization_id: CheckedId,
@@ -116,7 +116,7 @@ pub(crate) struct ExportOrganizationReport {
     filter: Option<Map<String, Value>>,
     #[serde(default)]
     columns: Option<Vec<String>>,
-    /// 1..600: wait so long for the file and give it as CSV in `file`.
+    /// 1..600: wait so long and give the file as CSV in `file`.
     #[serde(default)]
     wait_seconds: Option<i64>,
     /// Of CSV, 256..2000000.
@@ -126,6 +126,7 @@ pub(crate) struct ExportOrganizationReport {
 
 impl Write for ExportOrganizationReport {
     const OP: Op = Op::write("export_organization_report", Domain::Analytics, Shape::EnvelopeOrResult)
+        .outsiders(Outsiders::ROWS)
         .personas(&[Persona::Admin, Persona::Manager])
         .debug()
         .touches(&[

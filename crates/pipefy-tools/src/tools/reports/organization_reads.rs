@@ -36,7 +36,6 @@ pub(crate) struct GetOrganizationReports {
     /// Page size, 1..500.
     #[serde(default = "thirty")]
     first: i64,
-    /// Cursor: the end_cursor of the page before.
     #[serde(default)]
     after: Option<String>,
 }

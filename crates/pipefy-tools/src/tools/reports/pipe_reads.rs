@@ -18,7 +18,6 @@ pub(crate) struct GetPipeReports {
     /// Page size, 1..500.
     #[serde(default = "thirty")]
     first: i64,
-    /// Cursor: the end_cursor of the page before.
     #[serde(default)]
     after: Option<String>,
     #[serde(default)]

@@ -70,7 +70,7 @@ pub(crate) struct UpdatePipeReport {
     color: Option<String>,
     #[serde(default)]
     fields: Option<Vec<String>>,
-    /// As in create_pipe_report; replaces the whole filter.
+    /// As in create_pipe_report; replaces it.
     #[serde(default)]
     filter: Option<Map<String, Value>>,
     #[serde(default)]
