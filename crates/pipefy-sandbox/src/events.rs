@@ -1,10 +1,10 @@
 //! What follows when something happens to a card: the audit trail, webhooks, automations and AI agents.
 
+use crate::answer;
 use crate::ctx::{Body, Ctx};
 use crate::domains::{actions, conditions, usage};
 use crate::error::GqlError;
 use crate::json::{flag, scalar, set, text, texts, texts_at};
-use crate::answer;
 use crate::schedule;
 use crate::standin::Source;
 use crate::store::Links;

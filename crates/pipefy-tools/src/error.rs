@@ -255,8 +255,9 @@ impl<'a> Explain<'a> {
                     // Pipefy may miss something that was named beside the main thing, such as a label of a card.
                     let named = named_missing(&text);
                     let is_beside = |kind: &str, id: &str| self.beside == Some((kind, id));
-                    let other =
-                        named.as_ref().filter(|(kind, id)| self.id.is_some_and(|own| own != *id) || is_beside(kind, id));
+                    let other = named
+                        .as_ref()
+                        .filter(|(kind, id)| self.id.is_some_and(|own| own != *id) || is_beside(kind, id));
                     out.message = match (other, self.beside.filter(|_| named.is_none())) {
                         (Some((kind, id)), _) => not_found(kind, Some(*id)),
                         (None, Some((beside, id))) => format!(

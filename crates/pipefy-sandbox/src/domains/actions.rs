@@ -226,9 +226,9 @@ fn mapped(
                 match field_of(&own, key) {
                     Some(from) => values::stored(source.card, &from),
                     // An attribute of the event, or a value of an answer.
-                    None => json!(
-                        standin::value_of(ctx, source, key)?.ok_or_else(|| GqlError::not_found("Field", key))?
-                    ),
+                    None => {
+                        json!(standin::value_of(ctx, source, key)?.ok_or_else(|| GqlError::not_found("Field", key))?)
+                    }
                 }
             }
             _ => json!(standin::filled(ctx, source, given)?),
@@ -280,13 +280,7 @@ fn create_card(
     Ok(id)
 }
 
-fn create_record(
-    ctx: &Ctx<'_>,
-    source: Source<'_>,
-    table: &str,
-    map: &[Value],
-    prompt: &str,
-) -> Result<(), GqlError> {
+fn create_record(ctx: &Ctx<'_>, source: Source<'_>, table: &str, map: &[Value], prompt: &str) -> Result<(), GqlError> {
     let table = access::any_table(ctx, table)?;
     let rows = attributes(mapped(ctx, source, text(&table, "id"), map, prompt)?);
     let input = json!({ "fields_attributes": rows, "title": text(source.card, "title") });

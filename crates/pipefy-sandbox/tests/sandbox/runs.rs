@@ -146,7 +146,9 @@ async fn saying(status: u16, body: &'static str) -> String {
         while let Ok((mut stream, _)) = socket.accept().await {
             let mut buffer = [0_u8; 4096];
             let _ = stream.read(&mut buffer).await;
-            let _ = stream.write_all(format!("HTTP/1.1 {status} X\r\ncontent-length: {}\r\n\r\n{body}", body.len()).as_bytes()).await;
+            let _ = stream
+                .write_all(format!("HTTP/1.1 {status} X\r\ncontent-length: {}\r\n\r\n{body}", body.len()).as_bytes())
+                .await;
         }
     });
     url
@@ -243,11 +245,23 @@ async fn a_rule_changes_the_cards_that_it_searches_for() {
             "action_params": { "to_phase_id": phases[1]["id"] } })
     };
     let channel = field(&pipe, "Channel");
-    let found = rule(&rig, &pipe, "Move it", moving(json!([
+    let found = rule(
+        &rig,
+        &pipe,
+        "Move it",
+        moving(json!([
         { "field": "title", "operator": "string_contains", "value": "Only %{title}" },
-        { "field": channel, "operator": "equals", "value": "E-mail" }]))).await;
-    let none = rule(&rig, &pipe, "Move nothing", moving(json!([
-        { "field": "title", "operator": "equals", "value": "Nobody" }]))).await;
+        { "field": channel, "operator": "equals", "value": "E-mail" }])),
+    )
+    .await;
+    let none = rule(
+        &rig,
+        &pipe,
+        "Move nothing",
+        moving(json!([
+        { "field": "title", "operator": "equals", "value": "Nobody" }])),
+    )
+    .await;
     for (rule, status) in [(&none, "failed"), (&found, "success")] {
         assert_eq!(phase(&end).await, first);
         let path = format!("automations/{}/run", rule.as_str().unwrap());
@@ -263,16 +277,26 @@ async fn operations_and_schemas_that_nobody_knows_are_refused() {
     let rig = Rig::new().await;
     let pipe = rig.pipe("Customer Support").await;
     for (key, extra, why) in [
-        ("condition", json!({ "expressions": [{ "structure_id": 0, "field_address": "1", "operation": "is" }], "expressions_structure": [[0]] }),
-         "operation \"is\" is not included in the list"),
-        ("searchFor", json!([{ "field": "title", "operator": "", "value": "a" }]), "operator \"\" is not included in the list"),
+        (
+            "condition",
+            json!({ "expressions": [{ "structure_id": 0, "field_address": "1", "operation": "is" }], "expressions_structure": [[0]] }),
+            "operation \"is\" is not included in the list",
+        ),
+        (
+            "searchFor",
+            json!([{ "field": "title", "operator": "", "value": "a" }]),
+            "operator \"\" is not included in the list",
+        ),
         ("responseSchema", json!([1]), "must be a JSON Schema object"),
     ] {
         let mut input = json!({ "name": "Bad", "event_repo_id": pipe["id"], "event_id": "card_created", "action_id": "apply_sla_rules" });
         input[key] = extra;
         let made = rig.ok(CREATE, json!({ "input": input })).await["createAutomation"].clone();
         assert_eq!(made["automation"], Value::Null);
-        assert_eq!(made["error_details"], json!([{ "object_name": "automation", "object_key": key, "messages": [why] }]));
+        assert_eq!(
+            made["error_details"],
+            json!([{ "object_name": "automation", "object_key": key, "messages": [why] }])
+        );
     }
 }
 

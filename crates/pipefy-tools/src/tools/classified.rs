@@ -68,7 +68,8 @@ impl Family {
         if hint && kind == "not_found" {
             text.truncate(text.trim_end_matches('.').len());
             // What is missing may be the pipe, whose own listing would then say the same.
-            let pipe = if text.starts_with("Pipe ") { " the pipe with `search_pipes`, its uuid with `get_pipe`," } else { "" };
+            let pipe =
+                if text.starts_with("Pipe ") { " the pipe with `search_pipes`, its uuid with `get_pipe`," } else { "" };
             text.push_str(&format!(". Find{pipe} the right id with `{}`.", self.listing));
         }
         let (code, correlation) = (first.code.clone(), first.correlation_id.clone());
@@ -188,9 +189,15 @@ mod tests {
         }
         assert_eq!(PROVIDERS.failure(error(json!({"message": " "}))).message, "Unknown error");
         for (said, shown) in [
-            ("Document not found with id: 5.", "Document not found with id: 5. Find the right id with `get_ai_knowledge_bases`."),
-            ("Pipe not found with id: x", "Pipe not found with id: x. Find the pipe with `search_pipes`, its uuid with `get_pipe`, \
-                the right id with `get_ai_knowledge_bases`."),
+            (
+                "Document not found with id: 5.",
+                "Document not found with id: 5. Find the right id with `get_ai_knowledge_bases`.",
+            ),
+            (
+                "Pipe not found with id: x",
+                "Pipe not found with id: x. Find the pipe with `search_pipes`, its uuid with `get_pipe`, \
+                the right id with `get_ai_knowledge_bases`.",
+            ),
         ] {
             assert_eq!(KNOWLEDGE.failure(error(json!({"message": said}))).message, shown);
         }

@@ -202,9 +202,13 @@ mod tests {
         assert_eq!(reply["valid"], true);
         assert_eq!(reply["field_map"], json!({"5": "A", "6": "B"}));
         assert!(reply["warnings"][0].as_str().unwrap().contains("read-only"));
-        let reply =
-            run(mock(false, json!({"active": false})), "Sum %{6} %{1} %{1} %{slug} %{slug}", json!(["6", "2"]), json!("nope"))
-                .await;
+        let reply = run(
+            mock(false, json!({"active": false})),
+            "Sum %{6} %{1} %{1} %{slug} %{slug}",
+            json!(["6", "2"]),
+            json!("nope"),
+        )
+        .await;
         let text = reply["problems"].to_string();
         assert_eq!(text.matches("reads field 1").count(), 1, "{text}");
         assert_eq!(reply["warnings"].to_string().matches("%{slug} is no internal_id").count(), 1, "{reply}");

@@ -222,7 +222,10 @@ mod tests {
             (with("condition", json!({})), "expression"),
             (with("condition", json!({"expressions": 1})), "Invalid 'condition'"),
             (with("condition", json!({"expressions": [{"operation": "equal"}]})), "did you mean 'equals'"),
-            (with("extra_input", json!({"condition": {"expressions": [{"operation": "Blank"}]}})), "did you mean 'blank'"),
+            (
+                with("extra_input", json!({"condition": {"expressions": [{"operation": "Blank"}]}})),
+                "did you mean 'blank'",
+            ),
             (with("extra_input", json!({"condition": "x"})), "must be an object"),
             (with("extra_input", json!({"action_params": {"field_map": [{"fieldId": "slug"}]}})), "internal_id"),
         ] {

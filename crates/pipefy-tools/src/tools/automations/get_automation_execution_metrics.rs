@@ -218,7 +218,8 @@ mod tests {
         let arguments = json!({"organization_id": 5, "automation_ids": ["1", "2", 7, "8"]});
         let reply = mock.reply("get_automation_execution_metrics", arguments).await;
         assert_eq!(reply["data"]["automations"].as_array().unwrap().len(), 2, "{reply}");
-        let denied: Vec<&Value> = reply["data"]["partial_errors"].as_array().unwrap().iter().map(|e| &e["automation_id"]).collect();
+        let denied: Vec<&Value> =
+            reply["data"]["partial_errors"].as_array().unwrap().iter().map(|e| &e["automation_id"]).collect();
         assert_eq!(json!(denied), json!([7, "2", null, null]));
         assert_eq!(reply["data"]["partial_errors"][0]["correlation_id"], "c");
         let message = reply["message"].as_str().unwrap();
@@ -228,10 +229,16 @@ mod tests {
     #[tokio::test]
     async fn all_denied_is_an_answer_and_no_connection_is_a_failure() {
         let all = json!({"data": {"automations": {"edges": []}}, "errors": [{"message": "no"}]});
-        let reply = Mock::new().body("automations", all).reply("get_automation_execution_metrics", json!({"organization_id": 5})).await;
+        let reply = Mock::new()
+            .body("automations", all)
+            .reply("get_automation_execution_metrics", json!({"organization_id": 5}))
+            .await;
         assert_eq!((&reply["success"], &reply["data"]["automations"]), (&json!(true), &json!([])), "{reply}");
         let none = json!({"data": {"automations": null}, "errors": [{"message": "broken"}]});
-        let reply = Mock::new().body("automations", none).reply("get_automation_execution_metrics", json!({"organization_id": 5})).await;
+        let reply = Mock::new()
+            .body("automations", none)
+            .reply("get_automation_execution_metrics", json!({"organization_id": 5}))
+            .await;
         assert!(reply["error"]["message"].as_str().unwrap().contains("broken"), "{reply}");
     }
 

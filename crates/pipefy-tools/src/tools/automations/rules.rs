@@ -457,7 +457,8 @@ mod tests {
         );
         let bad = object(json!({"expressions": [1, {"value": 2, "structure_id": true}], "expressions_structure": {}}));
         assert_eq!(condition(bad).unwrap_err().len(), 4);
-        let slip = object(json!({"expressions": [{"operation": "equals"}, {"operation": "Equal"}, {"operation": "is_new"}]}));
+        let slip =
+            object(json!({"expressions": [{"operation": "equals"}, {"operation": "Equal"}, {"operation": "is_new"}]}));
         assert_eq!(
             condition(slip).unwrap_err(),
             ["expressions.1.operation: 'Equal' is no operation, did you mean 'equals'?"]

@@ -84,9 +84,8 @@ impl Write for SimulateAutomation {
     }
 
     async fn act(plan: &Plan<Sample>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
-        let explain = Explain::doing("simulate the automation")
-            .about("pipe", &plan.keep.pipe)
-            .beside("card", &plan.keep.card);
+        let explain =
+            Explain::doing("simulate the automation").about("pipe", &plan.keep.pipe).beside("card", &plan.keep.card);
         let Some(mutation) = plan.mutations().next() else {
             return Err(ToolError::internal("the plan holds no step"));
         };

@@ -132,8 +132,7 @@ impl Read for ValidatePlan {
             Some(id) => Some(Pipe::read(call, id).await?),
             None => None,
         };
-        let mut check =
-            Check { plan: &self, pipe, read: HashMap::new(), findings: Vec::new(), unchecked: Vec::new() };
+        let mut check = Check { plan: &self, pipe, read: HashMap::new(), findings: Vec::new(), unchecked: Vec::new() };
         check.phases();
         check.fields(call).await;
         check.conditions(call).await;
@@ -456,7 +455,8 @@ impl Check<'_> {
         let pipe_id = self.pipe.as_ref().map(|pipe| pipe.id.clone());
         let actions = match &pipe_id {
             None => {
-                let reason = "the catalogue of actions belongs to a pipe: check again with pipe_id once the pipe is there";
+                let reason =
+                    "the catalogue of actions belongs to a pipe: check again with pipe_id once the pipe is there";
                 self.leave_open("automations[].action_id", reason.to_owned());
                 None
             }
