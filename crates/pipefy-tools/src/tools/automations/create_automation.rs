@@ -277,5 +277,15 @@ mod tests {
         assert!(message.contains("invite_members"), "{message}");
         assert_eq!(reply["error"]["code"], "PERMISSION_DENIED");
         assert_eq!(mock.writes().len(), 1);
+        // With members, it matters whether the caller is one of them.
+        for (me, said) in [(json!({"id": 5}), false), (json!({"id": "6"}), true), (json!(null), false)] {
+            let pipe = json!({"name": "P", "members": [{"user": {"id": "5"}}]});
+            let mock = Mock::new()
+                .error("createAutomation", "Permission denied", "PERMISSION_DENIED")
+                .body("pipe", json!({"data": {"pipe": pipe, "me": me}}));
+            let reply = mock.reply("create_automation", with("action_repo_id", json!("8"))).await;
+            let message = reply["error"]["message"].as_str().unwrap();
+            assert_eq!(message.contains("not be a member of P (ID: 7)"), said, "{me}: {message}");
+        }
     }
 }
