@@ -1,7 +1,7 @@
 //! Runs of automations and AI agents.
 
 use crate::access;
-use crate::ctx::{Answer, Args, Body, Ctx};
+use crate::ctx::{Answer, Args, Body};
 use crate::error::GqlError;
 use crate::json::{link, text};
 use crate::object::Root;

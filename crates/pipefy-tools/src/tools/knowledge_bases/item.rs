@@ -42,7 +42,7 @@ fn id_argument(kind: Knowledge) -> &'static str {
 }
 
 /// The ids that name an item.
-pub struct Ids {
+pub(crate) struct Ids {
     pub(crate) id: String,
     pub(crate) pipe_uuid: String,
 }
@@ -154,7 +154,7 @@ pub(crate) trait Changes: DeserializeOwned + JsonSchema + Send + 'static {
 }
 
 /// What a write needs to know afterwards.
-pub(crate) struct Kept {
+pub struct Kept {
     pipe_uuid: String,
     verb: &'static str,
     /// The item; blank for one that is made.
