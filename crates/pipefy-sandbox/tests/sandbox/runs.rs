@@ -231,7 +231,8 @@ async fn a_rule_changes_the_cards_that_it_searches_for() {
     let rig = Rig::new().await;
     let pipe = rig.pipe("Customer Support").await;
     let phases = pipe["phases"].as_array().unwrap();
-    let (start, end) = (ticket(&rig, "Chat").await, ticket(&rig, "E-mail").await);
+    // A call has a priority, without which it could not leave its phase.
+    let (start, end) = (ticket(&rig, "Chat").await, ticket(&rig, "Telefone").await);
     let title = "mutation($input: UpdateCardInput!) { updateCard(input: $input) { card { id } } }";
     rig.ok(title, json!({ "input": { "id": end, "title": "Only this one" } })).await;
     rig.ok(title, json!({ "input": { "id": start, "title": "this one" } })).await;
@@ -251,7 +252,7 @@ async fn a_rule_changes_the_cards_that_it_searches_for() {
         "Move it",
         moving(json!([
         { "field": "title", "operator": "string_contains", "value": "Only %{title}" },
-        { "field": channel, "operator": "equals", "value": "E-mail" }])),
+        { "field": channel, "operator": "equals", "value": "Telefone" }])),
     )
     .await;
     let none = rule(
