@@ -141,6 +141,19 @@ impl<'s> Ctx<'s> {
         self.siblings(kind, By::Group, group)
     }
 
+    /// The children of which only the ids are wanted.
+    pub(crate) fn child_ids(&self, kind: &str, parent: &str) -> Result<Vec<String>, GqlError> {
+        Ok(self.store.ids(kind, parent)?)
+    }
+
+    /// The children that may hold this value: all that do, and perhaps some that do not.
+    pub(crate) fn children_with(&self, kind: &str, parent: &str, value: &Value) -> Result<Vec<Body>, GqlError> {
+        // A text is looked for without its quotes: a number may be stored where a text is asked for.
+        let text = value.to_string();
+        let rows = self.store.containing(kind, parent, text.trim_matches('"'))?;
+        Ok(self.keep(kind, rows))
+    }
+
     pub(crate) fn all(&self, kind: &str) -> Result<Vec<Body>, GqlError> {
         let rows = self.store.all(kind)?;
         Ok(self.keep(kind, rows))

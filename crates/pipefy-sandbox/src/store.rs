@@ -222,6 +222,22 @@ impl Store {
         rows.map(|row| row.map(|(id, text)| (id, serde_json::from_str(&text).unwrap_or_default()))).collect()
     }
 
+    /// The ids of all siblings, in order.
+    pub(crate) fn ids(&self, kind: &str, parent: &str) -> rusqlite::Result<Vec<String>> {
+        let sql = "SELECT id FROM entities WHERE kind = ?1 AND parent = ?2 ORDER BY pos, id";
+        let mut statement = self.conn.prepare_cached(sql)?;
+        statement.query_map([kind, parent], |row| row.get(0))?.collect()
+    }
+
+    /// `(id, body)` of the siblings whose JSON text holds this text, in order.
+    pub(crate) fn containing(&self, kind: &str, parent: &str, text: &str) -> rusqlite::Result<Vec<(String, Value)>> {
+        let sql =
+            "SELECT id, body FROM entities WHERE kind = ?1 AND parent = ?2 AND instr(body, ?3) > 0 ORDER BY pos, id";
+        let mut statement = self.conn.prepare_cached(sql)?;
+        let rows = statement.query_map([kind, parent, text], |row| Ok((row.get(0)?, row.get::<_, String>(1)?)))?;
+        rows.map(|row| row.map(|(id, text)| (id, serde_json::from_str(&text).unwrap_or_default()))).collect()
+    }
+
     /// How many siblings there are.
     pub(crate) fn count(&self, kind: &str, by: By, key: &str) -> rusqlite::Result<i64> {
         let sql = match by {

@@ -18,7 +18,16 @@ pub(crate) const ROOTS: &[Root] = &[
     }),
     Root::public("table_records", |ctx, args| {
         let (table, level) = access::table(ctx, &args.need("table_id")?)?;
-        page::connection(matching(ctx, &table, level, args.get("search"))?, args, page::PIPE_PAGE)
+        let search = args.get("search").filter(|search| super::cards::asks(search));
+        if search.is_none() && level.reads_all() {
+            return page::of_ids(
+                "table_record",
+                &ctx.child_ids("table_record", text(&table, "id"))?,
+                args,
+                page::PIPE_PAGE,
+            );
+        }
+        page::connection(matching(ctx, &table, level, search)?, args, page::PIPE_PAGE)
     }),
     Root::public("findRecords", find),
     Root::public("createTableRecord", create),
@@ -84,7 +93,9 @@ fn find(ctx: &Ctx<'_>, args: &Args) -> Answer {
     let search = args.get("search").cloned().unwrap_or_default();
     let field = super::tables::field(ctx, text(&table, "id"), text(&search, "fieldId"))?;
     let mut rows = Vec::new();
-    for record in ctx.children("table_record", text(&table, "id"))? {
+    for record in
+        super::cards::candidates(ctx, "table_record", text(&table, "id"), &field, text(&search, "fieldValue"))?
+    {
         if super::cards::has_value(ctx, &record, &field, text(&search, "fieldValue"))? {
             rows.push((text(&record, "id").to_owned(), link("table_record", text(&record, "id"))));
         }
@@ -104,7 +115,7 @@ fn check_unique(ctx: &Ctx<'_>, field: &Value, value: &Value, own: &str) -> Resul
     if !flag(field, "unique") || value.is_null() {
         return Ok(());
     }
-    let records = ctx.children("table_record", text(field, "table_id"))?;
+    let records = ctx.children_with("table_record", text(field, "table_id"), value)?;
     if records.iter().any(|r| text(r, "id") != own && values::stored(r, field) == *value) {
         return Err(GqlError::not_saved(format!("Field \"{}\" has already been taken", text(field, "label"))));
     }
