@@ -56,3 +56,30 @@ async fn a_cursor_survives_the_deletion_of_its_card() {
     let again = rig.ok(query, json!({ "id": pipe["id"], "first": 1, "after": page["pageInfo"]["endCursor"] })).await;
     assert_eq!(again["cards"]["edges"], next["cards"]["edges"]);
 }
+
+/// Lists and look-ups that read no more than they must give what reading everything gives.
+#[tokio::test]
+async fn look_ups_find_what_is_there() {
+    let rig = Rig::new().await;
+    let pipe = rig.pipe("Customer Support").await;
+    let create = "mutation($input: CreateCardInput!) { createCard(input: $input) { card { id } } }";
+    let find = "query($id: ID!, $value: String!) { findCards(pipeId: $id, search: { fieldId: \"subject\", fieldValue: $value }) {
+        edges { node { id } } } }";
+    for subject in ["say \"x\", twice", "back\\slash", "S\u{e3}o \u{4f5c}\u{696d} \u{1f389}", "1.50", "\"", "it's 100%_"] {
+        let values = json!([
+            { "field_id": "subject", "field_value": subject }, { "field_id": "description", "field_value": "d" },
+            { "field_id": "channel", "field_value": "Chat" },
+        ]);
+        let made = rig.ok(create, json!({ "input": { "pipe_id": pipe["id"], "fields_attributes": values } })).await;
+        let found = rig.ok(find, json!({ "id": pipe["id"], "value": subject })).await["findCards"]["edges"].clone();
+        assert_eq!(found, json!([{ "node": made["createCard"]["card"] }]), "{subject}");
+    }
+    let none = rig.ok(find, json!({ "id": pipe["id"], "value": "twice" })).await;
+    assert_eq!(none["findCards"]["edges"], json!([]), "a part of a value is not the value");
+    let list = "query($id: ID!, $search: CardSearch) { cards(pipe_id: $id, search: $search, first: 50) {
+        totalCount edges { cursor node { id title } } pageInfo { endCursor hasNextPage } } }";
+    let whole = rig.ok(list, json!({ "id": pipe["id"], "search": {} })).await;
+    let searched = rig.ok(list, json!({ "id": pipe["id"], "search": { "title": "" } })).await;
+    assert_eq!(whole, searched);
+    assert_eq!(whole["cards"]["totalCount"], 100);
+}
