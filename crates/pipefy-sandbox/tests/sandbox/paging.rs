@@ -65,7 +65,9 @@ async fn look_ups_find_what_is_there() {
     let create = "mutation($input: CreateCardInput!) { createCard(input: $input) { card { id } } }";
     let find = "query($id: ID!, $value: String!) { findCards(pipeId: $id, search: { fieldId: \"subject\", fieldValue: $value }) {
         edges { node { id } } } }";
-    for subject in ["say \"x\", twice", "back\\slash", "S\u{e3}o \u{4f5c}\u{696d} \u{1f389}", "1.50", "\"", "it's 100%_"] {
+    for subject in
+        ["say \"x\", twice", "back\\slash", "S\u{e3}o \u{4f5c}\u{696d} \u{1f389}", "1.50", "\"", "it's 100%_"]
+    {
         let values = json!([
             { "field_id": "subject", "field_value": subject }, { "field_id": "description", "field_value": "d" },
             { "field_id": "channel", "field_value": "Chat" },
