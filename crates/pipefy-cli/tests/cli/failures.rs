@@ -117,15 +117,18 @@ fn a_guest_is_told_what_it_lacks() {
 fn a_check_that_finds_something_exits_with_one() {
     let rig = Rig::new();
     let pipe = rig.pipe("Purchase Requests");
-    let check = ["ai-automation", "validate-prompt", "--pipe", &pipe, "--json", "--prompt"];
-    let bad = rig.run(&[&check[..], &["Sum %{1}", "--field-ids", "[\"2\"]"]].concat());
+    let check = |prompt: &str, fields: &str| {
+        let check = ["ai-automation", "validate-prompt", "--pipe", &pipe, "--json", "--prompt", prompt];
+        let line: Vec<&str> = check.into_iter().chain(["--field-ids", fields]).collect();
+        rig.run(&line)
+    };
+    let bad = check("Sum %{1}", "[\"2\"]");
     assert_eq!(bad.code, Some(1), "{bad}");
     let found: serde_json::Value = serde_json::from_str(&bad.stdout).unwrap();
     assert_eq!((&found["success"], &found["valid"]), (&true.into(), &false.into()), "{bad}");
     let fields = rig.json(&["pipe", "start-form", &pipe, "--json"]);
     let id = |n: usize| fields["start_form_fields"][n]["internal_id"].as_str().unwrap().to_owned();
-    let good =
-        rig.run(&[&check[..], &[&format!("Sum %{{{}}}", id(0)), "--field-ids", &format!("[\"{}\"]", id(1))]].concat());
+    let good = check(&format!("Sum %{{{}}}", id(0)), &format!("[\"{}\"]", id(1)));
     assert_eq!(good.code, Some(0), "{good}");
     let none = rig.run(&["agent", "validate-behaviors", "--pipe", &pipe, "--behaviors", "[]", "--json"]);
     assert_eq!(none.code, Some(1), "{none}");
