@@ -72,7 +72,7 @@ impl Range {
         }
         if is_reversed(from, to) {
             return Err(ToolError::invalid(format!(
-                "filter_date_from ({from}) must not be after filter_date_to ({to}); exchange them."
+                "filter_date_from ({from}) lies after filter_date_to ({to}); exchange them."
             )));
         }
         let organization = self.organization_uuid.as_str();
