@@ -765,7 +765,7 @@ fn the_page_of_what_is_not_read_back_is_current() {
          when the answer showed it, and null when nothing could be compared, or only a part; `note` says what was compared. That \
          holds for every write (`reading_back_says_only_what_was_read` in `pipefy-mcp/tests/matrix.rs` lets the reads fail, come \
          back empty and come back with other values).\n\n\
-         {count} writes have nothing to read back; `verified` is always null there:\n\n| Tools | Why |\n|---|---|\n"
+         {count} writes are not read back, or only with what the last row names; `verified` is null there:\n\n| Tools | Why |\n|---|---|\n"
     );
     for group in &all.group {
         assert!(group.reason.len() > 20, "a reason is needed for {:?}", group.tools);
