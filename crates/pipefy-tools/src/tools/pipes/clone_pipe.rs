@@ -56,8 +56,11 @@ impl Write for ClonePipe {
             Ok(data) => data.value(),
             Err(error) => return Some(Verification::unknown(error.to_string())),
         };
+        if dig(&template, "pipe.id").is_none() {
+            return Some(Verification::unknown("the template could not be read back"));
+        }
         let wanted = list_at(&template, "pipe.phases").len();
-        let mut seen = 0;
+        let mut seen = None;
         for pause in [0, 1, 2, 4, 8, 15] {
             tokio::time::sleep(Duration::from_secs(pause)).await;
             if call.budget.is_over() {
@@ -65,14 +68,24 @@ impl Write for ClonePipe {
             }
             let Ok(data) = call.query(pipes::get_pipe(&copy)).await else { continue };
             let cloned = data.value();
-            seen = list_at(&cloned, "pipe.phases").len();
-            if seen >= wanted {
+            if dig(&cloned, "pipe.id").is_none() {
+                continue;
+            }
+            let phases = list_at(&cloned, "pipe.phases").len();
+            seen = Some(phases);
+            if phases >= wanted {
                 let note =
                     format!("ready: all {wanted} phases of the template are there; `ids` has old next to new ids");
                 return Some(Verification::of(true, note).fact("ids", pairs(&template, &cloned)));
             }
         }
-        Some(Verification::of(false, format!("not ready: {seen} of {wanted} phases are there; read `get_pipe` later")))
+        Some(match seen {
+            Some(seen) => Verification::of(
+                false,
+                format!("not ready: {seen} of {wanted} phases are there; read `get_pipe` later"),
+            ),
+            None => Verification::unknown("the copy could not be read back"),
+        })
     }
 }
 
