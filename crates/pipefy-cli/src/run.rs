@@ -307,7 +307,7 @@ impl Start {
             default_webhook_name: settings.default_webhook_name.clone(),
             allow_insecure_urls: settings.allow_insecure_urls,
             ipaas: IpaasGateway::new(ipaas),
-            local: Some(Local { env }),
+            local: Some(Local { env, out: Some(Arc::new(self.terminal)) }),
             selections: Default::default(),
         }
     }

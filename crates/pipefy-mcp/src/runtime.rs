@@ -199,6 +199,7 @@ impl McpRuntime {
                         .chain(environment.home().and_then(|home| home.to_str()).map(|home| ("HOME", home)))
                         .map(|(name, value)| (name.to_owned(), value.into()))
                         .collect(),
+                    out: None,
                 }),
                 selections: Selections::default(),
             },

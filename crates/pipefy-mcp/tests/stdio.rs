@@ -436,6 +436,51 @@ fn an_export_comes_in_one_call_with_progress() {
     assert_eq!(next["id"], "next");
 }
 
+/// What a file holds becomes cards, with progress, once however often it is asked for; and cards become a file.
+#[test]
+fn bulk_work_goes_by_files_of_this_machine() {
+    let backend = Backend::start();
+    let mut server = Server::start(&["--toolsets", "bulk"], &backend.variables());
+    server.initialize("2025-06-18");
+    let tools = server.ask(&request(json!("list"), "tools/list", json!({})));
+    assert_eq!(tools["result"]["tools"].as_array().unwrap().len(), 4, "{tools}");
+    let found = post(&backend, "/graphql", &json!({"query": "{ organizations { pipes { id name } } }"}));
+    let pipes = found["data"]["organizations"][0]["pipes"].as_array().unwrap();
+    let pipe = &pipes.iter().find(|pipe| pipe["name"] == "Customer Support").unwrap()["id"];
+    let rows: String =
+        (0..12).map(|n| format!("Bulk {n},\"Uma descri\u{e7}\u{e3}o, com v\u{ed}rgula\",Chat\n")).collect();
+    let file = server.home().join("rows.csv");
+    std::fs::write(&file, format!("Subject,Description,Channel\n{rows}")).unwrap();
+    let arguments = json!({"pipe_id": pipe, "file": file, "key": "Subject"});
+    for (round, (created, existing)) in [(12, 0), (0, 12)].into_iter().enumerate() {
+        let params = json!({"name": "bulk_import_cards", "arguments": arguments, "_meta": {"progressToken": "rows"}});
+        server.send(&request(json!(round), "tools/call", params));
+        let mut reports = Vec::new();
+        let answer = loop {
+            let message = server.receive();
+            if message.get("id").is_some() {
+                break message;
+            }
+            assert_eq!(message["params"]["total"], 12.0, "{message}");
+            reports.push(message["params"]["progress"].as_f64().unwrap());
+        };
+        let result = text(&answer);
+        assert_eq!(
+            (&result["data"]["created"], &result["data"]["existing"]),
+            (&json!(created), &json!(existing)),
+            "{result}"
+        );
+        assert_eq!(reports.last(), Some(&12.0), "{reports:?}");
+        assert!(reports.windows(2).all(|pair| pair[0] < pair[1]), "{reports:?}");
+    }
+    let file = server.home().join("cards.csv");
+    let arguments = json!({"pipe_id": pipe, "file": file, "fields": ["title", "Description"]});
+    let answer = server.ask(&call(json!("out"), "bulk_export_cards", arguments));
+    assert_eq!(text(&answer)["data"]["complete"], true, "{answer}");
+    let written = std::fs::read_to_string(&file).unwrap();
+    assert!(written.contains("Bulk 11,\"Uma descri\u{e7}\u{e3}o, com v\u{ed}rgula\"\r\n"), "{written}");
+}
+
 #[cfg(unix)]
 #[test]
 fn signals_end_the_server_promptly() {

@@ -42,6 +42,17 @@ pub struct Toolbox {
 pub struct Local {
     /// The variables that `$env` references may name, as they were at start-up, and `HOME`, which `~` in a path stands for.
     pub env: Map<String, Value>,
+    /// Standard output, for what is written as it comes; `None` where that is not the caller's.
+    pub out: Option<Arc<dyn Out>>,
+}
+
+/// Takes a part of a result as soon as it is known.
+pub trait Out: Send + Sync + std::fmt::Debug {
+    /// Writes it; false when nobody reads any more.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    fn put(&self, bytes: &[u8]) -> std::io::Result<bool>;
 }
 
 /// What this server permits, whoever calls. A request can narrow it, never widen it.

@@ -31,7 +31,9 @@ mod scope;
 mod tools;
 
 pub use arguments::{CheckedId, check as check_arguments};
-pub use call::{Act, Answer, Approval, Ask, AskError, Call, Confirm, Local, Options, Policy, SharedToolbox, Toolbox};
+pub use call::{
+    Act, Answer, Approval, Ask, AskError, Call, Confirm, Local, Options, Out, Policy, SharedToolbox, Toolbox,
+};
 pub use capability::{Read, Row, Run, Verification, Write};
 pub use catalogue::{Catalogue, Tool};
 pub use confirm::{ConfirmationKey, Refusal, TTL, digest_of, digest_of_text, mint, verify};
@@ -43,3 +45,4 @@ pub use paging::page_size;
 pub use plan::{Confirmation, Plan, Step, unknown};
 pub use reply::{Payload, Reply, compact, render};
 pub use scope::Scope;
+pub use tools::bulk::rows::{FILE_LIMIT as ROWS_LIMIT, rows_of_text};

@@ -15,13 +15,15 @@ pub enum Class {
     ByInput,
 }
 
-/// The eight disjoint domains of the catalogue (`contract/toolsets.json`).
+/// The disjoint domains of the catalogue: the eight of `contract/toolsets.json`, and bulk work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Domain {
     /// Reports and observability.
     Analytics,
     /// Automations.
     Automation,
+    /// Many cards or records at once. Listed only where it is asked for by name, see [`Self::is_extra`].
+    Bulk,
     /// Database tables.
     Database,
     /// Organisations, members, service accounts.
@@ -38,9 +40,10 @@ pub enum Domain {
 
 impl Domain {
     /// All domains, in alphabetical order.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Analytics,
         Self::Automation,
+        Self::Bulk,
         Self::Database,
         Self::Governance,
         Self::Integration,
@@ -54,6 +57,7 @@ impl Domain {
         match self {
             Self::Analytics => "analytics",
             Self::Automation => "automation",
+            Self::Bulk => "bulk",
             Self::Database => "database",
             Self::Governance => "governance",
             Self::Integration => "integration",
@@ -61,6 +65,12 @@ impl Domain {
             Self::Interfaces => "interfaces",
             Self::Workflow => "workflow",
         }
+    }
+
+    /// Whether its tools are listed only when the toolset is named, or found through the power profile: every client pays for
+    /// what is listed, and few need these.
+    pub const fn is_extra(self) -> bool {
+        matches!(self, Self::Bulk)
     }
 }
 
@@ -251,6 +261,8 @@ pub struct Op {
     pub confirms: bool,
     /// Whether it may ask the caller to fill in a form (elicitation).
     pub asks: bool,
+    /// Whether it may write a file of this machine, though it only reads from Pipefy.
+    pub saves: bool,
     /// Whether it takes `debug`.
     pub debug: bool,
     /// The ids its arguments name.
@@ -279,6 +291,7 @@ impl Op {
             open_world: false,
             confirms: matches!(class, Class::Destructive),
             asks: false,
+            saves: false,
             debug: false,
             touches: &[],
             reach: Reach::Named,
@@ -336,6 +349,13 @@ impl Op {
     #[must_use]
     pub const fn open_world(mut self) -> Self {
         self.open_world = true;
+        self
+    }
+
+    /// May write a file of this machine.
+    #[must_use]
+    pub const fn saves(mut self) -> Self {
+        self.saves = true;
         self
     }
 

@@ -82,17 +82,32 @@ pub(super) static COMMANDS: &[Command] = &[
         .takes(&[id("comment_id", "Comment id")])
         .deletes(|given| named("comment", "comment_id", given))
         .shows(Show::Done("deleteComment")),
-    Command::new("card import", "create_card", "Create a card for every row of a file whose key is not there yet")
-        .flow(&["find_cards", "get_cards"], bulk::import_cards)
-        .takes(&[
-            word("file", "CSV with a header, JSON lines or a JSON array; - reads standard input"),
-            text("--pipe", "pipe_id", "Pipe id").required(),
-            bulk::KEY,
-            bulk::EVERY_ROW,
-            bulk::MAP,
-            bulk::PARALLEL,
-        ]),
-    Command::new("card export", "get_cards", "Show all cards of a pipe with their values, a row each; see --format")
-        .flow(&[], bulk::export_cards)
-        .takes(&[text("--pipe", "pipe_id", "Pipe id").required(), bulk::AFTER]),
+    Command::new(
+        "card import",
+        "bulk_import_cards",
+        "Create a card for every row of a file whose key is not there yet",
+    )
+    .flow(&[], bulk::import_cards)
+    .takes(&[
+        word("file", "CSV with a header, JSON lines or a JSON array; - reads standard input"),
+        text("--pipe", "pipe_id", "Pipe id").required(),
+        bulk::KEY,
+        bulk::EVERY_ROW,
+        bulk::MAP,
+        bulk::PARALLEL,
+        bulk::JOURNAL,
+    ]),
+    Command::new(
+        "card export",
+        "bulk_export_cards",
+        "Show all cards of a pipe with their values, a row each; see --format",
+    )
+    .flow(&[], bulk::export_cards)
+    .takes(&[
+        text("--pipe", "pipe_id", "Pipe id").required(),
+        bulk::FIELDS,
+        bulk::MAX_ITEMS,
+        bulk::MAX_SECONDS,
+        bulk::AFTER,
+    ]),
 ];

@@ -85,10 +85,10 @@ pub(super) static RECORDS: &[Command] = &[
         .deletes(|given| named("record", "record_id", given)),
     Command::new(
         "record import",
-        "create_table_record",
+        "bulk_import_records",
         "Create a record for every row of a file whose key is not there yet",
     )
-    .flow(&["find_records", "get_table_records"], bulk::import_records)
+    .flow(&[], bulk::import_records)
     .takes(&[
         word("file", "CSV with a header, JSON lines or a JSON array; - reads standard input"),
         text("--table", "table_id", "Table id").required(),
@@ -96,14 +96,21 @@ pub(super) static RECORDS: &[Command] = &[
         bulk::EVERY_ROW,
         bulk::MAP,
         bulk::PARALLEL,
+        bulk::JOURNAL,
     ]),
     Command::new(
         "record export",
-        "get_table_records",
+        "bulk_export_records",
         "Show all records of a table with their values, a row each; see --format",
     )
     .flow(&[], bulk::export_records)
-    .takes(&[text("--table", "table_id", "Table id").required(), bulk::AFTER]),
+    .takes(&[
+        text("--table", "table_id", "Table id").required(),
+        bulk::FIELDS,
+        bulk::MAX_ITEMS,
+        bulk::MAX_SECONDS,
+        bulk::AFTER,
+    ]),
 ];
 
 fn by_ids(args: &mut Map<String, Value>) -> Result<&'static str, Failure> {

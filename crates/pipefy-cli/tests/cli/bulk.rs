@@ -111,6 +111,99 @@ fn cards(rig: &Rig, pipe: &str) -> u64 {
     answer["data"]["pipe"]["cards_count"].as_u64().unwrap_or_else(|| panic!("{answer}"))
 }
 
+/// Root fields of the requests that came since the faults were set.
+fn asked(rig: &Rig, root: &str) -> usize {
+    let url = format!("{}/_sandbox/requests", rig.url());
+    let answer: Value = rig.block_on(async { reqwest::get(url).await.unwrap().json().await.unwrap() });
+    let requests = answer["requests"].as_array().unwrap();
+    requests.iter().filter(|request| request["root_fields"][0] == root).count()
+}
+
+/// Waits until something holds, as long as the program runs.
+fn wait_until(child: &mut std::process::Child, holds: impl Fn() -> bool) {
+    while !holds() {
+        assert!(child.try_wait().unwrap().is_none(), "it ended too early");
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+}
+
+const FOUR: &str = "Subject,Description,Channel\nOne,a,Chat\nTwo,b,Chat\nThree,c,Chat\nFour,d,Chat\n";
+
+/// Two rows have arrived and their answers are lost when the program is killed while it looks them up.
+#[test]
+fn what_was_in_flight_when_it_was_killed_is_not_made_again() {
+    let rig = Rig::new();
+    let pipe = rig.pipe("Customer Support");
+    let before = cards(&rig, &pipe);
+    std::fs::write(rig.home.path().join("rows.csv"), FOUR).unwrap();
+    let lost = json!({"root_field": "createCard", "nth": 2, "drop": true, "after": true});
+    // Four look-ups come before the first row is sent.
+    let slow = json!({"root_field": "findCards", "nth": 5, "latency_ms": 600_000});
+    faults(&rig, json!([lost, lost, slow, slow]));
+    let line = ["card", "import", "rows.csv", "--pipe", &pipe, "--key", "Subject", "--parallel", "2", "--json"];
+    let mut child = rig.command(&line).spawn().unwrap();
+    wait_until(&mut child, || asked(&rig, "findCards") >= 6);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(cards(&rig, &pipe), before + 3);
+    let journal = std::fs::read_to_string(rig.home.path().join("rows.csv.journal.jsonl")).unwrap();
+    let count = |state: &str| journal.matches(&format!("\"state\":\"{state}\"")).count();
+    assert_eq!((count("sent"), count("done")), (3, 1), "{journal}");
+    faults(&rig, json!([]));
+    let run = rig.run(&line);
+    let mut results = results(&run);
+    results.sort();
+    assert_eq!((run.code, results), (Some(0), ["created", "exists", "exists", "exists"].map(String::from).to_vec()));
+    assert_eq!(cards(&rig, &pipe), before + 4);
+}
+
+/// Without a key the journal alone knows what was sent; what it cannot know is said.
+#[test]
+fn every_row_is_sent_once_whenever_it_was_killed() {
+    let rig = Rig::new();
+    let pipe = rig.pipe("Customer Support");
+    let before = cards(&rig, &pipe);
+    std::fs::write(rig.home.path().join("rows.csv"), FOUR).unwrap();
+    faults(&rig, json!([{"root_field": "createCard", "nth": 2, "latency_ms": 600_000}]));
+    let line = ["card", "import", "rows.csv", "--pipe", &pipe, "--every-row", "--parallel", "1", "--json"];
+    let mut child = rig.command(&line).spawn().unwrap();
+    wait_until(&mut child, || asked(&rig, "createCard") >= 2);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    faults(&rig, json!([]));
+    let rehearsal = rig.run(&[&line[..], &["--dry-run"]].concat());
+    assert_eq!(results(&rehearsal), ["exists", "unknown", "planned", "planned"], "{rehearsal}");
+    assert!(rehearsal.stderr.contains("note: 2 would be created, 1 there already, 1 unknown"), "{rehearsal}");
+    let run = rig.run(&line);
+    assert_eq!(
+        (run.code, results(&run)),
+        (Some(1), ["exists", "unknown", "created", "created"].map(String::from).to_vec())
+    );
+    assert!(run.stderr.contains("2 created, 1 there already, 0 failed, 1 unknown"), "{run}");
+    assert!(run.stderr.contains("rows.csv.journal.jsonl"), "{run}");
+    assert_eq!(cards(&rig, &pipe), before + 3);
+    // Without the journal all of them are new again.
+    let run = rig.run(&[&line[..], &["--journal", ""]].concat());
+    assert_eq!(run.code, Some(0), "{run}");
+    assert_eq!(cards(&rig, &pipe), before + 7);
+}
+
+/// Two imports of one file at a time would make every row twice.
+#[test]
+fn a_second_import_of_the_same_file_waits_its_turn() {
+    let rig = Rig::new();
+    let pipe = rig.pipe("Customer Support");
+    std::fs::write(rig.home.path().join("rows.csv"), FOUR).unwrap();
+    faults(&rig, json!([{"root_field": "createCard", "nth": 1, "latency_ms": 600_000}]));
+    let line = ["card", "import", "rows.csv", "--pipe", &pipe, "--key", "Subject", "--json"];
+    let mut child = rig.command(&line).spawn().unwrap();
+    wait_until(&mut child, || asked(&rig, "createCard") >= 1);
+    let second = rig.run(&line);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(second.code == Some(2) && second.stderr.contains("Another import uses the journal"), "{second}");
+}
+
 /// Rows of the long import. `PIPEFY_TEST_ROWS=5000` plays the whole of it, which takes minutes on a busy machine.
 #[allow(clippy::disallowed_methods)] // The length of the long test, for whoever runs it by hand.
 fn many() -> u64 {
@@ -137,10 +230,7 @@ fn thousands_of_rows_arrive_once_whatever_happens_on_the_way() {
     let line =
         ["card", "import", "rows.csv", "--pipe", &pipe, "--key", "Contract", "--parallel", "8", "--format", "csv"];
     let mut child = rig.command(&line).spawn().unwrap();
-    while cards(&rig, &pipe) < before + rows / 2 {
-        assert!(child.try_wait().unwrap().is_none(), "it ended too early");
-        std::thread::sleep(std::time::Duration::from_millis(200));
-    }
+    wait_until(&mut child, || cards(&rig, &pipe) >= before + rows / 2);
     child.kill().unwrap();
     child.wait().unwrap();
     assert!(cards(&rig, &pipe) < before + rows, "it was killed too late");
@@ -206,6 +296,20 @@ fn a_file_that_does_not_fit_is_refused_before_anything_is_made() {
         assert_eq!(run.code, Some(2), "{file:?}\n{run}");
         assert!(run.stderr.contains(wanted), "{wanted}\n{run}");
     }
+    let only = rig.run(&[
+        "card",
+        "export",
+        "--pipe",
+        &pipe,
+        "--fields",
+        "title,Channel",
+        "--max-items",
+        "2",
+        "--format",
+        "csv",
+    ]);
+    assert!(only.code == Some(0) && only.stdout.starts_with("title,Channel\r\n"), "{only}");
+    assert_eq!(only.stdout.lines().count(), 3, "{only}");
     let run = rig.run(&["card", "import", "nosuch.csv", "--pipe", &pipe, "--key", "x"]);
     assert!(run.code == Some(2) && run.stderr.contains("nosuch.csv cannot be read"), "{run}");
 }

@@ -18,9 +18,12 @@ mod lines;
 mod names;
 mod packages;
 mod pages;
+mod results;
 mod rig;
 mod serving;
 mod shapes;
 mod sign_in;
 mod sign_in_failures;
 mod skills;
+#[cfg(target_os = "linux")]
+mod terminal;

@@ -29,7 +29,7 @@ pub struct UnknownToolset(pub Vec<String>);
 /// What a toolset specification asks for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Selection {
-    /// Every tool.
+    /// Every tool but those of the extra domains ([`Domain::is_extra`]).
     #[default]
     Everything,
     /// The union of these domains and personas.
@@ -64,17 +64,27 @@ impl Selection {
         if any(POWER) {
             return Ok(Self::Power);
         }
-        if names.is_empty() || any(EVERYTHING) {
-            return Ok(Self::Everything);
-        }
         let named = |name: &str| names.iter().any(|n| n == name);
+        if names.is_empty() || any(EVERYTHING) {
+            let more = Domain::ALL.into_iter().any(|domain| domain.is_extra() && named(domain.name()));
+            return Ok(match more {
+                true => Self::Only { domains: Domain::ALL.into(), personas: BTreeSet::new() },
+                false => Self::Everything,
+            });
+        }
         Ok(Self::Only {
             domains: Domain::ALL.into_iter().filter(|d| named(d.name())).collect(),
             personas: Persona::ALL.into_iter().filter(|p| named(p.name())).collect(),
         })
     }
 
-    pub(super) fn takes(&self, op: &Op) -> bool {
+    /// Whether a server that was started with it has this operation.
+    fn takes(&self, op: &Op) -> bool {
+        *self == Self::Power || self.leaves(op) && (*self != Self::Everything || !op.domain.is_extra())
+    }
+
+    /// Whether a request that names it leaves this operation, where the server has it.
+    pub(super) fn leaves(&self, op: &Op) -> bool {
         match self {
             Self::Everything | Self::Power => true,
             Self::Only { domains, personas } => {
@@ -269,7 +279,7 @@ fn meta_listing(meta: MetaTool) -> rmcp::model::Tool {
 
 /// The hints that follow from an operation.
 fn annotations(op: &Op) -> ToolAnnotations {
-    let mut hints = ToolAnnotations::new().read_only(op.class == Class::Read);
+    let mut hints = ToolAnnotations::new().read_only(op.class == Class::Read && !op.saves);
     match op.class {
         Class::Read | Class::Write => hints = hints.destructive(false),
         Class::Destructive => hints = hints.destructive(true),
@@ -323,7 +333,10 @@ mod tests {
         assert!(text.contains("unknown toolset: typo, oops"), "{text}");
         let known: Vec<String> =
             serde_json::from_value(contract("toolsets.json")["known_names_sorted"].clone()).unwrap();
-        assert!(text.ends_with(&known.join(", ")), "{text}");
+        let ours: Vec<&str> = text.rsplit_once(": ").unwrap().1.split(", ").collect();
+        let more: Vec<&str> = ours.iter().copied().filter(|name| !known.iter().any(|known| known == name)).collect();
+        assert!(ours.is_sorted() && ours.len() == known.len() + more.len(), "{text}");
+        assert_eq!(more, ["bulk"]);
     }
 
     /// Tools of our own come on top of what the contract counts; meta-tools are counted by it.
@@ -405,9 +418,30 @@ mod tests {
         }
     }
 
+    /// Every client pays for what is listed by default.
+    #[test]
+    fn an_extra_toolset_is_there_when_it_is_named() {
+        let has = |specification: &str| {
+            let exposure = Exposure::new(&Selection::parse(Some(specification)).unwrap(), false, false);
+            (exposure.get("bulk_import_cards").is_some(), exposure.get("get_card").is_some(), exposure.listed().len())
+        };
+        let all = super::super::catalogue().tools().len();
+        assert_eq!(has(""), (false, true, all - 4));
+        assert_eq!(has("all"), (false, true, all - 4));
+        assert_eq!(has("default, bulk"), (true, true, all));
+        assert_eq!(has("bulk"), (true, false, 4));
+        let power = Exposure::new(&Selection::Power, false, false);
+        assert!(power.way_to("bulk_import_cards").is_some());
+        // What writes files is not called read-only, though Pipefy's data stay.
+        let bulk = Exposure::new(&Selection::parse(Some("bulk")).unwrap(), false, true);
+        let hints = bulk.listing("bulk_export_cards").unwrap().annotations.clone().unwrap();
+        assert_eq!(hints.read_only_hint, Some(false));
+        assert!(bulk.get("bulk_import_cards").is_none());
+    }
+
     #[test]
     fn read_only_hides_what_always_changes_something() {
-        let exposure = Exposure::new(&Selection::Everything, false, true);
+        let exposure = Exposure::new(&Selection::parse(Some("all,bulk")).unwrap(), false, true);
         for tool in super::super::catalogue().tools() {
             let shown = exposure.get(tool.name()).is_some();
             assert_eq!(shown, matches!(tool.op().class, Class::Read | Class::ByInput), "{}", tool.name());

@@ -157,6 +157,7 @@ const fn domain_description(domain: Domain) -> &'static str {
         Domain::Workflow => {
             "Processes: pipes, phases, fields, labels, field conditions, cards, comments, card files, card email and relations."
         }
+        Domain::Bulk => "Many cards or records at once: import from and export to files or rows.",
         Domain::Database => "Database tables with their fields, records, record files and table relations.",
         Domain::Interfaces => "Portals, pages, elements, sub-portals and HTML interfaces.",
         Domain::Automation => {

@@ -97,7 +97,7 @@ impl Narrowing {
         let selected = match (&self.toolsets, &self.tools) {
             (None, None) => true,
             (toolsets, tools) => {
-                toolsets.as_ref().is_some_and(|toolsets| toolsets.takes(op))
+                toolsets.as_ref().is_some_and(|toolsets| toolsets.leaves(op))
                     || tools.as_ref().is_some_and(|tools| tools.contains(op.name))
             }
         };

@@ -176,7 +176,10 @@ impl Stage {
             default_webhook_name: "Pipefy Webhook".to_owned(),
             allow_insecure_urls: true,
             ipaas: IpaasGateway::new(&settings.ipaas),
-            local: Some(Local { env: env.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect() }),
+            local: Some(Local {
+                env: env.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect(),
+                out: None,
+            }),
             selections: Selections::default(),
         }
     }

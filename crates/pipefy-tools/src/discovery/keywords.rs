@@ -13,6 +13,22 @@ pub(super) const KEYWORDS: &[(&str, &str)] = &[
         "give integration access to process, dar acesso a conta de servico, dar acceso a la cuenta de servicio",
     ),
     (
+        "bulk_export_cards",
+        "download every card to a csv file, dump whole pipe, backup, baixar todos os cartoes, descargar todas las tarjetas",
+    ),
+    (
+        "bulk_export_records",
+        "download whole table to a csv file, dump database, backup, baixar tabela inteira, descargar la tabla entera",
+    ),
+    (
+        "bulk_import_cards",
+        "create hundreds of cards from csv spreadsheet, upload rows, load data, importar cartoes de planilha, importar tarjetas desde una hoja",
+    ),
+    (
+        "bulk_import_records",
+        "fill table from csv spreadsheet, upload rows, load data, importar registros de planilha, cargar registros desde una hoja",
+    ),
+    (
         "call_ipaas_tool",
         "run connector action, slack, google sheets, third party app, usar conector, acionar integracao",
     ),

@@ -4,6 +4,7 @@ pub(crate) mod agents;
 mod ai_automations;
 mod attachments;
 mod automations;
+pub(crate) mod bulk;
 mod cards;
 mod classified;
 mod comments;
@@ -48,6 +49,7 @@ pub(crate) static DOMAINS: &[&[Row]] = &[
     agents::ROWS,
     attachments::ROWS,
     automations::ROWS,
+    bulk::ROWS,
     ipaas::ROWS,
     knowledge_bases::ROWS,
     providers::ROWS,

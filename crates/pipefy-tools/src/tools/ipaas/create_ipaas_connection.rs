@@ -254,7 +254,8 @@ mod tests {
 
     #[test]
     fn variables_are_only_those_meant_for_it() {
-        let local = Local { env: object(json!({"PIPEFY_IPAAS_CONNECTION_A": "secret", "HOME": "x"})) };
+        let local =
+            Local { env: object(json!({"PIPEFY_IPAAS_CONNECTION_A": "secret", "HOME": "x"})), ..Local::default() };
         let value = json!({"k": [{"$env": "PIPEFY_IPAAS_CONNECTION_A"}], "n": 1});
         assert_eq!(resolved(&value, Some(&local)).unwrap(), json!({"k": ["secret"], "n": 1}));
         for (value, part) in [

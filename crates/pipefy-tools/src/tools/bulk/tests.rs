@@ -1,0 +1,276 @@
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+use std::path::Path;
+
+use pipefy::OperationKind;
+use serde_json::{Value, json};
+
+use crate::tools::testing::Mock;
+use crate::{Kind, ToolError};
+
+fn form() -> Mock {
+    let field =
+        |id: &str, label: &str| json!({"id": id, "label": label, "type": "short_text", "required": id == "code"});
+    let fields = json!([field("code", "Code"), field("note", "Note")]);
+    Mock::new().on("pipe", json!({"start_form_fields": fields, "phases": [{"fields": [field("late", "Late")]}]}))
+}
+
+fn found(ids: &[&str]) -> Value {
+    let edges: Vec<Value> = ids.iter().map(|id| json!({"node": {"id": id, "title": "T"}})).collect();
+    json!({"edges": edges, "pageInfo": {"hasNextPage": false, "endCursor": null}})
+}
+
+fn card(id: &str) -> Value {
+    json!({"card": {"id": id, "title": "T"}})
+}
+
+fn sent(mock: &Mock, root: &str) -> Vec<Value> {
+    mock.sent().iter().filter(|sent| sent.root == root).map(|sent| sent.variables.clone()).collect()
+}
+
+fn rows(codes: &[&str]) -> Value {
+    codes.iter().map(|code| json!({"Code": code, "Note": ""})).collect()
+}
+
+fn results(error: &ToolError) -> Vec<(u64, String)> {
+    let rows = error.details["rows"].as_array().unwrap();
+    rows.iter().map(|row| (row["row"].as_u64().unwrap(), row["result"].as_str().unwrap().to_owned())).collect()
+}
+
+#[tokio::test]
+async fn rows_whose_key_is_missing_are_created() {
+    let mock = form().on("findCards", found(&[])).on("findCards", found(&["9"])).on("createCard", card("7"));
+    let args = json!({"pipe_id": 1, "rows": rows(&["a", "b"]), "key": "Code", "parallel": 1, "every_result": true});
+    let reply = mock.reply("bulk_import_cards", args).await;
+    assert_eq!(reply["success"], true, "{reply}");
+    assert_eq!(reply["data"]["rows"][0], json!({"row": 1, "key": "a", "result": "created", "id": "7", "error": null}));
+    assert_eq!(reply["data"]["rows"][1], json!({"row": 2, "key": "b", "result": "exists", "id": "9", "error": null}));
+    assert_eq!(reply["message"], "1 created, 1 there already, 0 failed.");
+    let sent = sent(&mock, "createCard");
+    assert_eq!(sent.len(), 1);
+    // An empty cell says nothing.
+    let fields = json!([{"field_id": "code", "field_value": "a", "generated_by_ai": true}]);
+    assert_eq!(sent[0]["input"], json!({"pipe_id": "1", "fields_attributes": fields}));
+}
+
+#[tokio::test]
+async fn a_lost_answer_is_looked_up_before_the_row_is_sent_again() {
+    for (there, times) in [(found(&["7"]), 1), (found(&[]), 2)] {
+        let mock = form()
+            .on("findCards", found(&[]))
+            .on("findCards", there)
+            .timeout("createCard", OperationKind::Mutation)
+            .on("createCard", card("8"));
+        let args = json!({"pipe_id": 1, "rows": rows(&["a"]), "key": "Code", "every_result": true});
+        let reply = mock.reply("bulk_import_cards", args).await;
+        assert_eq!(reply["data"]["created"], 1, "{reply}");
+        assert_eq!(sent(&mock, "createCard").len(), times);
+    }
+    // Nothing tells the row apart: it is not sent again, and what is known is said.
+    let mock = form().timeout("createCard", OperationKind::Mutation);
+    let error = mock.call("bulk_import_cards", json!({"pipe_id": 1, "rows": rows(&["a"]), "every_row": true})).await;
+    let error = error.unwrap_err();
+    assert_eq!((results(&error), sent(&mock, "createCard").len()), (vec![(1, "unknown".to_owned())], 1));
+    assert_eq!(error.details["may_have_been_applied"], true);
+}
+
+#[tokio::test]
+async fn one_bad_row_stops_no_other_and_ten_stop_all() {
+    let mock = form()
+        .on("findCards", found(&[]))
+        .on("createCard", card("7"))
+        .error("createCard", "Not today", "RECORD_NOT_SAVED")
+        .on("createCard", card("8"));
+    let args = json!({"pipe_id": 1, "rows": rows(&["a", "b", "c"]), "key": "Code", "parallel": 1});
+    let error = mock.call("bulk_import_cards", args).await.unwrap_err();
+    assert_eq!(results(&error), [(2, "failed".to_owned())]);
+    assert_eq!(error.code.as_deref(), Some("RECORD_NOT_SAVED"));
+    assert!(error.message.starts_with("2 created, 0 there already, 1 failed. Row 2: Not today"), "{error}");
+
+    let mock = form().error("createCard", "Never", "RECORD_NOT_SAVED");
+    let codes: Vec<String> = (0..40).map(|n| n.to_string()).collect();
+    let codes: Vec<&str> = codes.iter().map(String::as_str).collect();
+    let args = json!({"pipe_id": 1, "rows": rows(&codes), "every_row": true, "parallel": 1});
+    let error = mock.call("bulk_import_cards", args).await.unwrap_err();
+    assert_eq!(sent(&mock, "createCard").len(), 10);
+    assert_eq!((&error.details["failed"], &error.details["left"]), (&json!(10), &json!(30)));
+}
+
+#[tokio::test]
+async fn nothing_is_sent_when_anything_is_wrong() {
+    for (args, wanted) in [
+        (json!({"pipe_id": 1, "key": "Code"}), "`rows` or as a `file`"),
+        (json!({"pipe_id": 1, "rows": [], "key": "Code"}), "no rows"),
+        (json!({"pipe_id": 1, "rows": [{"Code": "a"}], "file": "x"}), "`rows` or as a `file`"),
+        (json!({"pipe_id": 1, "rows": [{"Code": "a"}]}), "`key`"),
+        (json!({"pipe_id": 1, "rows": [{"Code": "a"}], "key": "Other"}), "Other is no column"),
+        (json!({"pipe_id": 1, "rows": [{"Note": "a"}], "every_row": true}), "requires: Code"),
+        (json!({"pipe_id": 1, "rows": [{"Code": "a", "Odd": 1}], "key": "Code"}), "no field for Odd"),
+        (json!({"pipe_id": 1, "rows": [{"Code": "a"}, {"Code": " "}], "key": "Code"}), "row 2, Code: the key is blank"),
+        (json!({"pipe_id": 1, "rows": [{"Code": "a"}], "key": "Code", "parallel": 17}), "between 1 and 16"),
+        (json!({"pipe_id": 1, "rows": [{"Code": "a"}], "key": "Code", "map": {"Code": 1}}), "as text"),
+        (json!({"pipe_id": 1, "file": "/nonexistent/rows.csv", "key": "Code"}), "the file was not found"),
+    ] {
+        let mock = form();
+        let error = mock.call("bulk_import_cards", args.clone()).await.unwrap_err();
+        assert!(error.kind == Kind::Input && error.message.contains(wanted), "{args}: {error}");
+        assert!(mock.sent().iter().all(|sent| sent.kind == OperationKind::Query), "{args}");
+    }
+}
+
+/// What a run that was killed left behind decides what the next one sends.
+#[tokio::test]
+async fn an_import_goes_on_by_its_journal() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("rows.csv");
+    std::fs::write(&file, "Code,Note\na,1\nb,2\nc,3\nc,3\n").unwrap();
+    let args = json!({"pipe_id": 1, "file": file, "every_row": true, "parallel": 1, "every_result": true});
+    // The first row arrives, the second may have, and then everything ends.
+    let mock = form().on("createCard", card("7")).timeout("createCard", OperationKind::Mutation).error(
+        "createCard",
+        "No",
+        "RECORD_NOT_SAVED",
+    );
+    let error = mock.call("bulk_import_cards", args.clone()).await.unwrap_err();
+    let unknown = || (2, "unknown".to_owned());
+    let failed = |row: u64| (row, "failed".to_owned());
+    assert_eq!(results(&error), [(1, "created".to_owned()), unknown(), failed(3), failed(4)]);
+
+    let mock = form().on("createCard", card("8"));
+    let error = mock.call("bulk_import_cards", args.clone()).await.unwrap_err();
+    let exists = |row: u64| (row, "exists".to_owned());
+    let created = |row: u64| (row, "created".to_owned());
+    assert_eq!(results(&error), [exists(1), unknown(), created(3), created(4)]);
+    assert_eq!(sent(&mock, "createCard").len(), 2);
+    assert!(error.message.contains("without its line in the journal"), "{error}");
+    let journal = error.details["journal"].as_str().unwrap().to_owned();
+    assert!(Path::new(&journal).starts_with(folder.path()) && journal.ends_with("rows.csv.journal.jsonl"));
+
+    // A rehearsal changes nothing of it, and nothing is sent twice.
+    let before = std::fs::read_to_string(&journal).unwrap();
+    let mock = form();
+    let mut rehearsal = args.clone();
+    rehearsal["dry_run"] = true.into();
+    let reply = mock.reply("bulk_import_cards", rehearsal).await;
+    assert_eq!((&reply["steps"], &reply["before"]["rows"][1]["result"]), (&json!([]), &json!("unknown")), "{reply}");
+    assert_eq!(std::fs::read_to_string(&journal).unwrap(), before);
+
+    // Without a journal every row is sent.
+    let mut without = args;
+    without["journal"] = "".into();
+    let mock = form().on("createCard", card("9"));
+    mock.call("bulk_import_cards", without).await.unwrap();
+    assert_eq!(sent(&mock, "createCard").len(), 4);
+}
+
+/// With a key Pipefy decides; the journal helps where a search does not find what is there.
+#[tokio::test]
+async fn the_key_decides_and_the_journal_helps() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("rows.csv");
+    std::fs::write(&file, "Code\na\nb\n").unwrap();
+    let args = json!({"pipe_id": 1, "file": file, "key": "Code", "parallel": 1});
+    let mock = form().on("findCards", found(&[])).on("createCard", card("7")).on("createCard", card("8"));
+    mock.call("bulk_import_cards", args.clone()).await.unwrap();
+    // The search knows neither; one of them was deleted since.
+    let mock = form()
+        .on("findCards", found(&[]))
+        .on("card", json!({"id": "7"}))
+        .error("card", "You cannot see it", "PERMISSION_DENIED")
+        .on("createCard", card("9"));
+    let outcome = mock.call("bulk_import_cards", args).await.unwrap().body.into_value();
+    assert_eq!((&outcome["created"], &outcome["existing"]), (&json!(1), &json!(1)), "{outcome}");
+}
+
+#[tokio::test]
+async fn a_hosted_server_takes_rows_and_no_files() {
+    for args in [
+        json!({"pipe_id": 1, "file": "/etc/hostname", "key": "Code"}),
+        json!({"pipe_id": 1, "rows": [{"Code": "a"}], "key": "Code", "journal": "/tmp/x"}),
+    ] {
+        let error = form().hosted().call("bulk_import_cards", args).await.unwrap_err();
+        assert_eq!(error.kind, Kind::Refused, "{error}");
+    }
+    let error = form().hosted().call("bulk_export_cards", json!({"pipe_id": 1, "file": "/tmp/x"})).await.unwrap_err();
+    assert_eq!(error.kind, Kind::Refused, "{error}");
+    let mock = form().hosted().on("findCards", found(&[])).on("createCard", card("7"));
+    let reply = mock.reply("bulk_import_cards", json!({"pipe_id": 1, "rows": rows(&["a"]), "key": "Code"})).await;
+    assert_eq!((&reply["data"]["created"], reply["data"].get("journal")), (&json!(1), None), "{reply}");
+}
+
+fn page(from: usize, count: usize, next: Option<&str>) -> Value {
+    let node = |n: usize| {
+        json!({"node": {"id": n.to_string(), "title": format!("Card {n}"), "current_phase": {"name": "New"},
+                        "fields": [{"name": "Code", "value": format!("c\"{n}")}]}})
+    };
+    let edges: Vec<Value> = (from..from + count).map(node).collect();
+    json!({"edges": edges, "pageInfo": {"hasNextPage": next.is_some(), "endCursor": next}})
+}
+
+#[tokio::test]
+async fn all_pages_become_rows() {
+    let mock = form().on("cards", page(0, 2, Some("x"))).on("cards", page(2, 1, None));
+    let reply = mock.reply("bulk_export_cards", json!({"pipe_id": 1})).await;
+    assert_eq!(reply["data"]["columns"], json!(["id", "title", "phase", "Code", "Note", "Late"]));
+    assert_eq!(reply["data"]["rows"][2], json!(["2", "Card 2", "New", "c\"2", null, null]));
+    assert_eq!((&reply["data"]["complete"], &reply["data"]["count"]), (&json!(true), &json!(3)));
+    // Only some columns, and as many rows as are wanted.
+    let mock = form().on("cards", page(0, 2, Some("x")));
+    let args = json!({"pipe_id": 1, "fields": ["code", "Title"], "max_items": 2});
+    let reply = mock.reply("bulk_export_cards", args).await;
+    assert_eq!(reply["data"]["rows"][1], json!(["c\"1", "Card 1"]));
+    assert_eq!((&reply["data"]["complete"], &reply["data"]["next_cursor"]), (&json!(false), &json!("x")));
+    assert_eq!(sent(&mock, "cards")[0]["first"], 2);
+    let error = form().call("bulk_export_cards", json!({"pipe_id": 1, "fields": ["Cod"]})).await.unwrap_err();
+    assert!(error.message.contains("There is no column Cod") && error.message.contains("Late"), "{error}");
+}
+
+#[tokio::test]
+async fn a_result_ends_where_it_is_full() {
+    let mock = form().on("cards", page(0, 50, Some("x"))).on("cards", page(50, 50, None));
+    let mock = mock.room(7_000);
+    let reply = mock.reply("bulk_export_cards", json!({"pipe_id": 1})).await;
+    assert_eq!((&reply["data"]["count"], &reply["data"]["next_cursor"]), (&json!(50), &json!("x")), "{reply}");
+    assert!(reply.get("truncated").is_none(), "{reply}");
+}
+
+#[tokio::test]
+async fn a_file_is_written_once_and_continued() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("cards.csv");
+    let args = json!({"pipe_id": 1, "file": file, "fields": ["id", "Code"]});
+    let mock = form().on("cards", page(0, 1, Some("x"))).error("cards", "Not now", "OOPS");
+    let error = mock.call("bulk_export_cards", args.clone()).await.unwrap_err();
+    assert_eq!((&error.details["rows_written"], &error.details["next_cursor"]), (&json!(1), &json!("x")));
+    let error = form().call("bulk_export_cards", args.clone()).await.unwrap_err();
+    assert!(error.message.contains("there already"), "{error}");
+    let mut rest = args;
+    rest["after"] = "x".into();
+    let mock = form().on("cards", page(1, 1, None));
+    let outcome = mock.call("bulk_export_cards", rest).await.unwrap().body.into_value();
+    assert_eq!((&outcome["complete"], &outcome["count"]), (&json!(true), &json!(1)));
+    assert_eq!(sent(&mock, "cards")[0]["after"], "x");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "id,Code\r\n0,\"c\"\"0\"\r\n1,\"c\"\"1\"\r\n");
+    let lines = folder.path().join("cards.ndjson");
+    let mock = form().on("cards", page(0, 1, None));
+    mock.call("bulk_export_cards", json!({"pipe_id": 1, "file": lines, "fields": ["id", "phase"]})).await.unwrap();
+    assert_eq!(std::fs::read_to_string(&lines).unwrap(), "{\"id\":\"0\",\"phase\":\"New\"}\n");
+    let error = form().read_only().call("bulk_export_cards", json!({"pipe_id": 1, "file": "x.csv"})).await.unwrap_err();
+    assert_eq!(error.code.as_deref(), Some("READ_ONLY"));
+}
+
+/// Many keys are read page by page, not one by one; a field of the same label in another phase does not hide one.
+#[tokio::test]
+async fn many_keys_are_read_at_once() {
+    let node = |id: &str, values: &[&str]| {
+        let fields: Vec<Value> = values.iter().map(|value| json!({"name": "Code", "value": value})).collect();
+        json!({"node": {"id": id, "title": "T", "fields": fields}})
+    };
+    let listed = json!({"edges": [node("1", &["k0"]), node("2", &["other", "k1"])],
+                        "pageInfo": {"hasNextPage": false, "endCursor": null}});
+    let mock = form().on("cards", listed).on("createCard", card("7"));
+    let codes: Vec<String> = (0..60).map(|n| format!("k{n}")).collect();
+    let codes: Vec<&str> = codes.iter().map(String::as_str).collect();
+    let reply = mock.reply("bulk_import_cards", json!({"pipe_id": 1, "rows": rows(&codes), "key": "Code"})).await;
+    assert_eq!((&reply["data"]["created"], &reply["data"]["existing"]), (&json!(58), &json!(2)), "{reply}");
+    assert_eq!(sent(&mock, "cards").len(), 1);
+}
