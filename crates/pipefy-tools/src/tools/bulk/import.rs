@@ -95,7 +95,7 @@ struct Planned {
 }
 
 /// A checked import.
-pub(super) struct Import {
+pub(crate) struct Import {
     kind: Kind,
     place: String,
     key: Option<Key>,
