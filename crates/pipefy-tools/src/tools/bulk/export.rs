@@ -5,13 +5,12 @@ use std::io::{BufWriter, Write as _};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use pipefy::REQUEST_LIMIT;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::rows::{cell, csv_line};
-use super::{Kind, PAGE, fields_of, nodes};
+use super::{Kind, LAST_WORDS, PAGE, fields_of, nodes};
 use crate::call::Out;
 use crate::outcome::Page;
 use crate::paging::Cursors;
@@ -79,7 +78,7 @@ pub(super) async fn read(kind: Kind, place: &str, ways: Ways, call: &Call<'_>) -
     let mut count = 0;
     let complete = loop {
         let late = end.is_some_and(|end| Instant::now() >= end) || call.budget.is_over();
-        if count >= limit || late || (count > 0 && call.budget.remaining().is_some_and(|left| left < REQUEST_LIMIT)) {
+        if count >= limit || late || (count > 0 && call.budget.remaining().is_some_and(|left| left < LAST_WORDS)) {
             break false;
         }
         let (query, root) = kind.page(place, with_fields, PAGE.min(limit - count), cursors.now());

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream;
-use pipefy::{Mutation, REQUEST_LIMIT};
+use pipefy::Mutation;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -18,7 +18,7 @@ use super::columns::{self, Target, Targets};
 use super::journal::{Journal, Left};
 use super::keys::{Key, Keys};
 use super::rows::{FILE_LIMIT, Row, rows_of_text};
-use super::{Kind, shown};
+use super::{Kind, LAST_WORDS, shown};
 use crate::tools::local_file;
 use crate::tools::shared::{non_blank, text_of};
 use crate::{Act, Call, Local, Outcome, Plan, ToolError, Verification, dig, digest_of_text};
@@ -394,10 +394,10 @@ pub(super) async fn act(plan: &Plan<Import>, act: &Act<'_, '_>) -> Result<Outcom
     tally.outcome()
 }
 
-/// Whether no further row shall be sent: one takes as long as a request may.
+/// Whether no further row shall be sent.
 fn is_over(import: &Import, call: &Call<'_>) -> bool {
     let late = import.end.is_some_and(|end| Instant::now() >= end);
-    late || call.budget.is_over() || call.budget.remaining().is_some_and(|left| left < REQUEST_LIMIT)
+    late || call.budget.is_over() || call.budget.remaining().is_some_and(|left| left < LAST_WORDS)
 }
 
 /// Creates until it is created: again when Pipefy had no time, or when the answer was lost and nothing has the key.
