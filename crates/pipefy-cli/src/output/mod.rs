@@ -11,6 +11,7 @@ mod yaml;
 use std::io::{ErrorKind, IsTerminal, Write};
 
 use pipefy::settings::Environment;
+use pipefy_tools::Out;
 use serde_json::Value;
 
 pub(crate) use bar::Bar;
@@ -59,6 +60,8 @@ pub(crate) struct Rendering {
     pub(crate) format: Option<Format>,
     /// What this filter gives.
     pub(crate) filter: Option<Filter>,
+    /// What the command may be about, as keys of results name it: `pipes`.
+    pub(crate) nouns: Vec<String>,
 }
 
 /// A form in which rows can be written one after the other.
@@ -119,6 +122,18 @@ pub(crate) struct Terminal {
     columns: Option<u16>,
     /// Says nothing on stderr.
     mute: bool,
+}
+
+/// Writes a part of the result to stdout as soon as it is known.
+impl Out for Terminal {
+    fn put(&self, bytes: &[u8]) -> std::io::Result<bool> {
+        let mut out = std::io::stdout().lock();
+        match out.write_all(bytes).and_then(|()| out.flush()) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
 }
 
 impl Terminal {
@@ -203,7 +218,7 @@ impl Terminal {
                             .to_owned(),
                     );
                 }
-                format.write(&value, &|grid| self.drawn(grid))
+                format.write(&value, &rendering.nouns, &|grid| self.drawn(grid))
             }
             None if rendering.json => Ok(json_text(&value, Style::MACHINE)),
             None => Ok(self.human(&value)),
@@ -222,10 +237,10 @@ impl Terminal {
         let style = if self.out_colours { Style::COLOURED } else { Style::PLAIN };
         match value {
             Value::Array(items) if items.is_empty() => "(empty list)\n".to_owned(),
-            Value::Array(items) => match Grid::of(items) {
-                Some(grid) if self.out_is_terminal => grid.drawn(self.columns),
-                Some(grid) => grid.tabbed(),
-                None => json_text(value, style),
+            Value::Array(items) => match (Grid::of(items), self.out_is_terminal) {
+                (Some(_), true) => Grid::pretty(items).map(|grid| grid.drawn(self.columns)).unwrap_or_default(),
+                (Some(grid), false) => grid.tabbed(),
+                (None, _) => json_text(value, style),
             },
             Value::Object(_) => json_text(value, style),
             Value::String(text) => format!("{text}\n"),
@@ -243,19 +258,6 @@ impl Terminal {
                 self.err(&format!("The result could not be written: {error}"));
                 1
             }
-        }
-    }
-
-    /// Writes a part of the result to stdout; false when nobody reads any more.
-    ///
-    /// # Errors
-    /// It cannot be written.
-    pub(crate) fn put(&self, bytes: &[u8]) -> std::io::Result<bool> {
-        let mut out = std::io::stdout().lock();
-        match out.write_all(bytes).and_then(|()| out.flush()) {
-            Ok(()) => Ok(true),
-            Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
-            Err(error) => Err(error),
         }
     }
 

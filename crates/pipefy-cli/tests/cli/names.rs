@@ -72,7 +72,7 @@ fn an_id_of_another_kind_is_named() {
         "{run}"
     );
     // A number, a uuid and a short text; where nothing of the kind could be listed too.
-    let organization = &rig.json(&["org", "list", "--json"])["organizations"][0];
+    let organization = &rig.json(&["org", "list", "--json"])[0];
     let uuid = organization["uuid"].as_str().unwrap();
     let card = rig.run(&["card", "list", "--pipe", &pipe, "--first", "1", "--format", "ids"]).stdout.trim().to_owned();
     let table = rig.run(&["table", "list", "--format", "ids"]).stdout.lines().next().unwrap().to_owned();
