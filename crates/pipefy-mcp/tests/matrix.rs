@@ -770,9 +770,9 @@ async fn what_is_found_in_a_plan_is_so() {
     let world = sandbox::World::fresh(&files).await;
     let (names, _) = world.names(&CATALOGUE).await;
     let shown: BTreeSet<&str> = plans::findings_are_right(&files, &CATALOGUE, &names).await.into_iter().collect();
-    let classes = "blank blocked_pair contradiction duplicate hidden_required missing_options missing_target \
-                   no_action no_expression no_move no_work unconnected unknown_field unknown_id unknown_phase unknown_type \
-                   unreachable unused_options";
+    let classes = "blank blocked_pair contradiction disabled_action duplicate hidden_required missing_options \
+                   missing_target no_action no_expression no_move no_work unconnected unknown_field unknown_id \
+                   unknown_phase unknown_target unknown_type unreachable unused_options";
     assert_eq!(shown, classes.split_whitespace().collect::<BTreeSet<_>>());
 }
 

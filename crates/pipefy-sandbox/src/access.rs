@@ -99,6 +99,13 @@ pub(crate) fn pipe(ctx: &Ctx<'_>, key: &str) -> Result<(Body, Level), GqlError> 
     Ok((pipe, level))
 }
 
+/// A pipe in which the caller reads everything, not only a start form.
+pub(crate) fn read_pipe(ctx: &Ctx<'_>, key: &str) -> Result<Body, GqlError> {
+    let (pipe, level) = pipe(ctx, key)?;
+    allowed(level.reads_all())?;
+    Ok(pipe)
+}
+
 /// A pipe that the caller administers.
 pub(crate) fn managed_pipe(ctx: &Ctx<'_>, key: &str) -> Result<Body, GqlError> {
     let (pipe, level) = pipe(ctx, key)?;

@@ -1,10 +1,12 @@
 //! What follows when something happens to a card: the audit trail, webhooks, automations and AI agents.
 
+use crate::answer;
 use crate::ctx::{Body, Ctx};
 use crate::domains::{actions, conditions, usage};
 use crate::error::GqlError;
 use crate::json::{flag, scalar, set, text, texts, texts_at};
 use crate::schedule;
+use crate::standin::Source;
 use crate::store::Links;
 use serde_json::{Value, json};
 
@@ -164,7 +166,7 @@ fn run_rules(ctx: &Ctx<'_>, cause: &Cause, what: &What<'_>, card: &Body, pipe: &
     for rule in ctx.grouped("automation", text(pipe, "id"))? {
         let params = rule.get("event_params").cloned().unwrap_or_default();
         if flag(&rule, "active") && fits(what, card, text(&rule, "event_id"), &params) {
-            run_on_card(ctx, cause, &rule, text(card, "id"))?;
+            run_on_card(ctx, cause, &rule, text(card, "id"), &Value::Null)?;
         }
     }
     Ok(())
@@ -186,24 +188,31 @@ fn children_arrived(ctx: &Ctx<'_>, cause: &Cause, child: &str, phase: &Value) ->
                 all = all && sibling.is_none_or(|card| text(&card, "phase_id") == text(phase, "id"));
             }
             if all {
-                run_on_card(ctx, cause, &rule, text(&parent, "id"))?;
+                run_on_card(ctx, cause, &rule, text(&parent, "id"), &Value::Null)?;
             }
         }
     }
     Ok(())
 }
 
-/// Runs a rule on a card as it is by now.
-fn run_on_card(ctx: &Ctx<'_>, cause: &Cause, rule: &Value, card_id: &str) -> Result<Option<Value>, GqlError> {
+/// Runs a rule on a card as it is by now; `answer` is what came back when an HTTP request triggers it, else null.
+fn run_on_card(
+    ctx: &Ctx<'_>,
+    cause: &Cause,
+    rule: &Value,
+    card_id: &str,
+    answer: &Value,
+) -> Result<Option<Value>, GqlError> {
     match ctx.get("card", card_id)? {
-        Some(card) => run_rule(ctx, cause, rule, &card),
+        Some(card) => run_rule(ctx, cause, rule, Source { card: &card, answer }),
         None => Ok(None),
     }
 }
 
 /// Runs a rule, when its condition holds, and logs how it went; the log entry. An HTTP request is logged as `processing`
 /// until it was made.
-fn run_rule(ctx: &Ctx<'_>, cause: &Cause, rule: &Value, card: &Value) -> Result<Option<Value>, GqlError> {
+fn run_rule(ctx: &Ctx<'_>, cause: &Cause, rule: &Value, source: Source<'_>) -> Result<Option<Value>, GqlError> {
+    let card = source.card;
     if !conditions::holds(ctx, card, rule)? {
         return Ok(None);
     }
@@ -213,7 +222,7 @@ fn run_rule(ctx: &Ctx<'_>, cause: &Cause, rule: &Value, card: &Value) -> Result<
     let budget = if prompt { usage::affordable(ctx, text(card, "pipe_id"))? } else { Ok(()) };
     let credits = if prompt && budget.is_ok() { 1.0 } else { 0.0 };
     let outcome = match budget {
-        Ok(()) => ctx.store.atomic(|| actions::of_rule(ctx, &cause, rule, card)),
+        Ok(()) => ctx.store.atomic(|| actions::of_rule(ctx, &cause, rule, source)),
         Err(error) => Err(error),
     };
     let (status, error) = match outcome {
@@ -245,7 +254,7 @@ pub(crate) fn run_by_hand(ctx: &Ctx<'_>, id: &str, card_id: &str) -> Result<Valu
     if text(&card, "pipe_id") != text(&rule, "event_repo_id") {
         return Err(GqlError::invalid("The card is not in the automation's pipe"));
     }
-    let log = run_rule(ctx, &Cause::first("Manual trigger".to_owned()), &rule, &card)?;
+    let log = run_rule(ctx, &Cause::first("Manual trigger".to_owned()), &rule, Source::card(&card))?;
     Ok(log.unwrap_or_default())
 }
 
@@ -260,7 +269,7 @@ fn run_scheduled(ctx: &Ctx<'_>) -> Result<usize, GqlError> {
         if flag(&rule, "active") {
             // There is no card; actions that need one are ruled out for the event.
             let nothing = json!({ "pipe_id": text(&rule, "event_repo_id"), "title": text(&rule, "name") });
-            run_rule(ctx, &Cause::clock(), &rule, &nothing)?;
+            run_rule(ctx, &Cause::clock(), &rule, Source::card(&nothing))?;
         }
     }
     Ok(due.len())
@@ -276,21 +285,31 @@ pub(crate) fn plan_next(ctx: &Ctx<'_>, rule: &mut Value) {
 /// Ends the run behind an HTTP request: its log entry says how it went, and an answer triggers the rules that wait for it.
 pub(crate) fn request_ended(ctx: &Ctx<'_>, call: &Value) -> Result<(), GqlError> {
     let Some(rule) = ctx.get("automation", text(call, "automation_id"))? else { return Ok(()) };
-    let answer = call.get("answer").cloned().unwrap_or_default();
+    let status = call.get("answer").cloned().unwrap_or_default();
+    let delivered = text(call, "state") == "delivered";
+    // What the rule's schema declares of the answer; a refusal has no such answer.
+    let read = match answer::schema(&rule).and_then(Result::ok) {
+        Some(schema) if delivered => answer::read(&schema, text(call, "response")),
+        _ => Ok(Value::Null),
+    };
     if let Some(log) = ctx.get("automation_log", text(call, "log"))? {
         let mut log = (*log).clone();
-        if text(call, "state") == "delivered" {
-            set(&mut log, "status", "success");
-        } else {
-            let why =
-                answer.as_str().map_or_else(|| format!("The request was answered with HTTP {answer}"), str::to_owned);
-            set(&mut log, "status", "failed");
+        let why = match &read {
+            Ok(_) if delivered => None,
+            Err(why) => Some(why.clone()),
+            Ok(_) => Some(
+                status.as_str().map_or_else(|| format!("The request was answered with HTTP {status}"), str::to_owned),
+            ),
+        };
+        set(&mut log, "status", if why.is_none() { "success" } else { "failed" });
+        if let Some(why) = why {
             set(&mut log, "error", why);
         }
         ctx.save("automation_log", text(call, "log"), log)?;
     }
+    let Ok(read) = read else { return Ok(()) };
     let depth = call.get("depth").and_then(Value::as_u64).and_then(|depth| u8::try_from(depth).ok()).unwrap_or(DEEPEST);
-    if !answer.is_number() || depth >= DEEPEST {
+    if !status.is_number() || depth >= DEEPEST {
         return Ok(());
     }
     let cause = Cause { depth, ..Cause::first(text(call, "by").to_owned()) };
@@ -298,7 +317,7 @@ pub(crate) fn request_ended(ctx: &Ctx<'_>, call: &Value) -> Result<(), GqlError>
         let params = listener.get("event_params").cloned().unwrap_or_default();
         let listens = flag(&listener, "active") && text(&listener, "event_id") == "http_response_received";
         if listens && any_or(&params, "triggerAutomationId", text(&rule, "id")) {
-            run_on_card(ctx, &cause, &listener, text(call, "card_id"))?;
+            run_on_card(ctx, &cause, &listener, text(call, "card_id"), &read)?;
         }
     }
     Ok(())

@@ -47,6 +47,7 @@
 //! value is null.
 
 mod access;
+mod answer;
 mod attach;
 mod board;
 mod columns;

@@ -10,12 +10,30 @@ use serde_json::{Value, json};
 /// Begins every text of the stand-in.
 const NAME: &str = "[Sandbox stand-in, no language model]";
 
+/// The token for the time of a run, as `automationEventAttributes` names it.
+pub(crate) const EXECUTED_AT: &str = "automation_event_execution_datetime";
+
 /// Longest part of a prompt that is repeated in an answer, in characters.
 const ECHO: usize = 400;
 
-/// Replaces `%{id}` and `%{field:id}` (internal id, slug or uuid) by the card's values. `%{action:uuid}`, which ties an
-/// instruction to an action, says nothing; unknown tokens stay.
-pub(crate) fn filled(ctx: &Ctx<'_>, card: &Value, template: &str) -> Result<String, GqlError> {
+/// What a run writes from: the card that triggered it, and the answer to an HTTP request when that did (else null).
+#[derive(Clone, Copy)]
+pub(crate) struct Source<'s> {
+    pub(crate) card: &'s Value,
+    pub(crate) answer: &'s Value,
+}
+
+impl<'s> Source<'s> {
+    /// A card alone.
+    pub(crate) fn card(card: &'s Value) -> Self {
+        Self { card, answer: &Value::Null }
+    }
+}
+
+/// Replaces `%{id}` and `%{field:id}` (internal id, slug or uuid) by the card's values, `%{response.PATH}` by the answer's
+/// and `%{automation_event_execution_datetime}` by the time. `%{action:uuid}`, which ties an instruction to an action, says
+/// nothing; unknown tokens stay.
+pub(crate) fn filled(ctx: &Ctx<'_>, source: Source<'_>, template: &str) -> Result<String, GqlError> {
     let mut out = String::new();
     let mut rest = template;
     while let Some((before, after)) = rest.split_once("%{") {
@@ -25,7 +43,7 @@ pub(crate) fn filled(ctx: &Ctx<'_>, card: &Value, template: &str) -> Result<Stri
             rest = after;
             continue;
         };
-        match value_of(ctx, card, token)? {
+        match value_of(ctx, source, token)? {
             Some(value) => out.push_str(&value),
             None if token.trim().starts_with("action:") => {}
             None => out.push_str(&format!("%{{{token}}}")),
@@ -36,9 +54,17 @@ pub(crate) fn filled(ctx: &Ctx<'_>, card: &Value, template: &str) -> Result<Stri
     Ok(out)
 }
 
-fn value_of(ctx: &Ctx<'_>, card: &Value, token: &str) -> Result<Option<String>, GqlError> {
-    let fields = ctx.grouped("field", text(card, "pipe_id"))?;
+/// The value that a token stands for, without its `%{}`.
+pub(crate) fn value_of(ctx: &Ctx<'_>, source: Source<'_>, token: &str) -> Result<Option<String>, GqlError> {
+    let Source { card, answer } = source;
     let key = token.trim();
+    if key == EXECUTED_AT {
+        return Ok(Some(ctx.stamp()));
+    }
+    if let Some(value) = crate::answer::at(answer, key) {
+        return Ok(Some(value));
+    }
+    let fields = ctx.grouped("field", text(card, "pipe_id"))?;
     let key = key.strip_prefix("field:").unwrap_or(key);
     match fields.iter().find(|f| [text(f, "internal_id"), text(f, "id"), text(f, "uuid")].contains(&key)) {
         Some(field) => Ok(Some(values::display(ctx, field, &values::stored(card, field))?.join(", "))),
@@ -49,8 +75,9 @@ fn value_of(ctx: &Ctx<'_>, card: &Value, token: &str) -> Result<Option<String>, 
 /// A value for a field, the same for the same prompt and card: for choices the first one that the prompt or card names,
 /// else one picked by the prompt; for texts the name of the stand-in and the beginning of the prompt; null for fields
 /// that it cannot fill (connections, files, people).
-pub(crate) fn answer(ctx: &Ctx<'_>, card: &Value, field: &Value, prompt: &str) -> Result<Value, GqlError> {
-    let prompt = filled(ctx, card, prompt)?;
+pub(crate) fn answer(ctx: &Ctx<'_>, source: Source<'_>, field: &Value, prompt: &str) -> Result<Value, GqlError> {
+    let prompt = filled(ctx, source, prompt)?;
+    let card = source.card;
     let kind = text(field, "type");
     let today = ctx.now.strftime("%Y-%m-%d").to_string();
     Ok(match kind {

@@ -68,12 +68,15 @@ async fn deliver(state: &App) {
                         Ok(result) => result,
                         Err(_) => Err("no answer in time".to_owned()),
                     };
-                    if outcome.as_ref().is_ok_and(|status| *status < 500) {
+                    if outcome.as_ref().is_ok_and(|(status, _)| *status < 500) {
                         break;
                     }
                     tokio::time::sleep(Duration::from_millis(200)).await;
                 }
-                match outcome {
+                if let (Ok((_, body)), false) = (&outcome, text(&call, "automation_id").is_empty()) {
+                    set(&mut call, "response", body.as_str());
+                }
+                match outcome.map(|(status, _)| status) {
                     Ok(status) if status < 400 => ("delivered", json!(status)),
                     Ok(status) => ("failed", json!(status)),
                     Err(why) => ("failed", json!(why)),
@@ -134,16 +137,73 @@ fn request(call: &Value, address: &str, uri: &Uri) -> Vec<u8> {
     head.into_bytes()
 }
 
-/// Sends a request and reads the status of the answer.
-async fn post(address: &str, request: &[u8]) -> Result<u16, String> {
+/// Bytes of an answer that are read at all.
+const ANSWER: usize = 64 * 1024;
+
+/// Sends a request and reads the status and the body of the answer, to the end that the answer itself names or to the end
+/// of the connection.
+async fn post(address: &str, request: &[u8]) -> Result<(u16, String), String> {
     let failed = |error: std::io::Error| error.kind().to_string();
     let mut stream = TcpStream::connect(address).await.map_err(failed)?;
     stream.write_all(request).await.map_err(failed)?;
     let mut answer = Vec::new();
-    stream.take(1024).read_to_end(&mut answer).await.map_err(failed)?;
-    let answer = String::from_utf8_lossy(&answer);
-    let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok());
-    status.ok_or_else(|| "the answer is no HTTP".to_owned())
+    let mut chunk = [0_u8; 4096];
+    while answer.len() < ANSWER && !read(&answer).is_some_and(|(_, _, complete)| complete) {
+        match stream.read(&mut chunk).await {
+            Ok(0) => break,
+            Ok(length) => answer.extend(chunk.iter().take(length)),
+            // Some close a connection by resetting it; what they said before counts.
+            Err(_) if !answer.is_empty() => break,
+            Err(error) => return Err(failed(error)),
+        }
+    }
+    let (status, body, _) = read(&answer).ok_or("the answer is no HTTP")?;
+    Ok((status, String::from_utf8_lossy(&body).into_owned()))
+}
+
+/// Status and body of an HTTP/1.1 answer, and whether it is complete (RFC 9112, section 6.3); `None` before its head ends.
+fn read(answer: &[u8]) -> Option<(u16, Vec<u8>, bool)> {
+    let end = answer.windows(4).position(|four| four == b"\r\n\r\n")?;
+    let (head, rest) = answer.split_at(end);
+    let body = rest.get(4..).unwrap_or_default();
+    let head = String::from_utf8_lossy(head);
+    let status: u16 = head.split(' ').nth(1)?.parse().ok()?;
+    let header = |wanted: &str| {
+        head.lines().filter_map(|line| line.split_once(':')).find(|(name, _)| name.trim().eq_ignore_ascii_case(wanted))
+    };
+    if status == 204 || status == 304 {
+        return Some((status, Vec::new(), true));
+    }
+    if header("transfer-encoding").is_some_and(|(_, coding)| coding.trim().eq_ignore_ascii_case("chunked")) {
+        let (body, complete) = unchunked(body);
+        return Some((status, body, complete));
+    }
+    let length = header("content-length").and_then(|(_, length)| length.trim().parse::<usize>().ok());
+    let complete = length.is_some_and(|length| body.len() >= length);
+    let body = body.get(..length.unwrap_or(body.len())).unwrap_or(body);
+    Some((status, body.to_vec(), complete))
+}
+
+/// The chunks of a body put together (RFC 9112, section 7.1), and whether the last one is there.
+fn unchunked(mut rest: &[u8]) -> (Vec<u8>, bool) {
+    let mut body = Vec::new();
+    loop {
+        let Some(end) = rest.windows(2).position(|two| two == b"\r\n") else { return (body, false) };
+        let line = String::from_utf8_lossy(rest.get(..end).unwrap_or_default()).into_owned();
+        let size = line.split(';').next().and_then(|size| usize::from_str_radix(size.trim(), 16).ok());
+        match size {
+            // What is no size ends the body, as its last chunk does.
+            None | Some(0) => return (body, true),
+            Some(size) => {
+                let data = rest.get(end + 2..).unwrap_or_default();
+                body.extend(data.iter().take(size));
+                match size.checked_add(2).and_then(|used| data.get(used..)) {
+                    Some(more) => rest = more,
+                    None => return (body, false),
+                }
+            }
+        }
+    }
 }
 
 #[cfg(test)]
@@ -160,6 +220,28 @@ mod tests {
             ["https://127.0.0.1/", "http://example.com/", "http://127.0.0.1.example.com/", "x", "http://10.0.0.1/"]
         {
             assert!(target(url).is_err(), "{url}");
+        }
+    }
+
+    #[test]
+    fn answers_are_read_to_their_end() {
+        let body = |answer: &str| {
+            let (status, body, complete) = read(answer.as_bytes())?;
+            Some((status, String::from_utf8(body).unwrap(), complete))
+        };
+        let is = |status: u16, text: &str, complete: bool| Some((status, text.to_owned(), complete));
+        assert_eq!(body("HTTP/1.1 200 OK\r\nContent-Len"), None);
+        assert_eq!(body("hello\r\n\r\n"), None);
+        assert_eq!(body("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nab"), is(200, "ab", false));
+        assert_eq!(body("HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nabcdef"), is(200, "abcd", true));
+        assert_eq!(body("HTTP/1.1 404 No\r\n\r\nuntil the end"), is(404, "until the end", false));
+        assert_eq!(body("HTTP/1.1 204 No\r\n\r\n"), is(204, "", true));
+        let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4;x=1\r\nabcd\r\nA\r\n0123456789\r\n";
+        assert_eq!(body(chunked), is(200, "abcd0123456789", false));
+        assert_eq!(body(&format!("{chunked}0\r\n\r\n")), is(200, "abcd0123456789", true));
+        for broken in ["zz\r\n", "ffffffffffffffff\r\nab", "4\r\nab"] {
+            let answer = format!("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n{broken}");
+            assert!(body(&answer).is_some(), "{broken}");
         }
     }
 

@@ -177,6 +177,8 @@ pub struct Explain<'a> {
     pub id: Option<&'a str>,
     /// What to check when the arguments were refused.
     pub hint: Option<&'a str>,
+    /// Another resource that the call names: kind and id. What is missing may be this one.
+    pub beside: Option<(&'a str, &'a str)>,
     /// Leave "not found" errors as they are.
     pub keep_not_found: bool,
 }
@@ -192,7 +194,7 @@ const REFUSED_VALUE: [&str; 3] = ["INVALID_INPUT", "RECORD_INVALID", "RECORD_NOT
 impl<'a> Explain<'a> {
     /// An operation in words.
     pub const fn doing(doing: &'a str) -> Self {
-        Self { doing, kind: None, id: None, hint: None, keep_not_found: false }
+        Self { doing, kind: None, id: None, hint: None, beside: None, keep_not_found: false }
     }
 
     /// The resource it is about.
@@ -207,6 +209,13 @@ impl<'a> Explain<'a> {
     #[must_use]
     pub const fn kind(mut self, kind: &'a str) -> Self {
         self.kind = Some(kind);
+        self
+    }
+
+    /// Another resource that the call names. An error that does not say which one is missing names both.
+    #[must_use]
+    pub const fn beside(mut self, kind: &'a str, id: &'a str) -> Self {
+        self.beside = Some((kind, id));
         self
     }
 
@@ -249,9 +258,24 @@ impl<'a> Explain<'a> {
             match self.kind {
                 Some(kind) if !self.keep_not_found && (has(&NOT_FOUND_CODES) || says_missing) => {
                     // Pipefy may miss something that was named beside the main thing, such as a label of a card.
-                    let other = named_missing(&text).filter(|(_, id)| self.id.is_some_and(|own| own != *id));
-                    let (kind, id) = other.as_ref().map_or((kind, self.id), |(kind, id)| (kind.as_str(), Some(*id)));
-                    out.message = format!("{} not found{}. {}", title(kind), in_brackets(id), discovery(kind));
+                    let named = named_missing(&text);
+                    let is_beside = |kind: &str, id: &str| self.beside == Some((kind, id));
+                    let other = named
+                        .as_ref()
+                        .filter(|(kind, id)| self.id.is_some_and(|own| own != *id) || is_beside(kind, id));
+                    out.message = match (other, self.beside.filter(|_| named.is_none())) {
+                        (Some((kind, id)), _) => not_found(kind, Some(*id)),
+                        (None, Some((beside, id))) => format!(
+                            "{}{} or {}{} not found. {} {}",
+                            title(kind),
+                            in_brackets(self.id),
+                            beside.replace('_', " "),
+                            in_brackets(Some(id)),
+                            discovery(kind),
+                            discovery(beside)
+                        ),
+                        (None, None) => not_found(kind, self.id),
+                    };
                     out.code = Some(first_code.unwrap_or_else(|| "NOT_FOUND".to_owned()));
                 }
                 _ if (self.kind.is_some() && has(&REFUSED_INPUT))
@@ -317,6 +341,10 @@ fn named_missing(text: &str) -> Option<(String, &str)> {
     let id = rest.trim_start_matches([':', ' ']).split([' ', '.', ',', ';', '(']).next().unwrap_or_default();
     let plain = !kind.is_empty() && kind.len() <= 40 && kind.chars().all(|c| c.is_ascii_alphabetic() || c == ' ');
     (plain && !id.is_empty()).then(|| (kind.to_ascii_lowercase().replace(' ', "_"), id))
+}
+
+fn not_found(kind: &str, id: Option<&str>) -> String {
+    format!("{} not found{}. {}", title(kind), in_brackets(id), discovery(kind))
 }
 
 fn in_brackets(id: Option<&str>) -> String {

@@ -92,6 +92,18 @@ impl Gateway {
         hops.secrets.push(token.clone());
         Ok(Session { gateway: self, token, project, hops })
     }
+
+    /// The tools of a workspace that was signed in to before, within this budget.
+    pub(crate) fn tools(&self, signed: &Signed, budget: &Budget) -> Tools<'_> {
+        let hops = Hops { secrets: signed.secrets.clone(), budget: budget.clone() };
+        Tools { gateway: self, access: signed.access.clone(), hops }
+    }
+}
+
+/// A signed-in workspace between two steps of one call; its tokens are in no form that can be shown.
+pub(crate) struct Signed {
+    access: String,
+    secrets: Vec<String>,
 }
 
 /// A session in one workspace; used once and dropped.
@@ -308,6 +320,11 @@ pub(crate) struct Tools<'g> {
 }
 
 impl Tools<'_> {
+    /// For the next step of the same call.
+    pub(crate) fn signed(self) -> Signed {
+        Signed { access: self.access, secrets: self.hops.secrets }
+    }
+
     /// Every tool, as it came.
     pub(crate) async fn list(&self) -> Result<Vec<Value>, ToolError> {
         self.initialize().await?;

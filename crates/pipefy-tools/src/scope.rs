@@ -237,6 +237,12 @@ impl Scope {
     async fn holds_row(&self, row: &Value, kind: IdKind, call: &Call<'_>) -> Result<bool, No> {
         let row = row.get("node").unwrap_or(row);
         let names = texts(row, &["id", "uuid", "suid"]);
+        // A row that says what it is needs no look-up to tell.
+        let kind = match (kind, row.get("type").and_then(Value::as_str)) {
+            (IdKind::Repo, Some("Pipe")) => IdKind::Pipe,
+            (IdKind::Repo, Some("Table")) => IdKind::Table,
+            (kind, _) => kind,
+        };
         match kind {
             IdKind::Organization => {
                 // What was left of its own rows keeps it, unless an organisation is pinned.
@@ -261,10 +267,14 @@ impl Scope {
     }
 
     async fn any(&self, names: Vec<String>, owner: fn(String) -> Owner, call: &Call<'_>) -> Result<bool, No> {
+        let mut recognised = false;
         for name in names {
             match self.holds(&owner(name), call).await {
                 Ok(true) => return Ok(true),
-                Ok(false) | Err(No::Untraceable) => {}
+                Ok(false) => recognised = true,
+                // Not every name can be asked for; one that was understood has told already whose row it is.
+                Err(No::Unread(_)) if recognised => {}
+                Err(No::Untraceable) => {}
                 Err(no) => return Err(no),
             }
         }

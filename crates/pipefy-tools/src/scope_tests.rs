@@ -86,6 +86,13 @@ fn rest(name: &str) -> Value {
         "organizations/list_organizations" => {
             json!({"organizations": [{"id": "o1", "uuid": "ou1"}, {"id": "o2", "uuid": "ou2"}]})
         }
+        "interfaces/list_interface_repos" => {
+            let row = |id: &str, kind: &str, suid: Value| json!({"node": {"id": id, "uuid": format!("u{id}"), "type": kind, "suid": suid}});
+            json!({"interfaceRepos": {"edges": [
+                row("1", "Pipe", json!("S1")), row("2", "Pipe", json!("S2")),
+                row("T1", "Table", json!(null)), row("T2", "Table", json!(null)),
+            ], "pageInfo": {"hasNextPage": false, "endCursor": null}}})
+        }
         "cards/get_card_relations" => json!({"card": {"child_relations": relations, "parent_relations": []}}),
         _ => json!({}),
     }
@@ -513,6 +520,24 @@ async fn listings_lose_their_foreign_rows_and_say_so() {
     let found = run(&open, &world, "search_pipes", json!({})).await.unwrap();
     assert!(found.extra.get("scope").is_none());
     assert_eq!(found.body.into_value()["organizations"].as_array().unwrap().len(), 2);
+}
+
+/// What a row says of itself is enough: its short name is never asked for, as a pipe or as a table.
+#[tokio::test]
+async fn rows_of_pipes_and_tables_are_told_apart_by_their_type() {
+    for (pipes, tables, kept) in [
+        (&["1"][..], &[][..], json!(["1", "T1", "T2"])),
+        (&[], &["T1"], json!(["1", "2", "T1"])),
+        (&["1"], &["T2"], json!(["1", "T2"])),
+    ] {
+        let world = Arc::new(World::default());
+        let mock = pinned(pipes, tables, None);
+        let found = run(&mock, &world, "list_interface_repos", json!({"organization_id": "1"})).await.unwrap();
+        let value = found.body.into_value();
+        let ids: Vec<&Value> = value["repos"].as_array().unwrap().iter().map(|row| &row["id"]).collect();
+        assert_eq!(json!(ids), kept);
+        assert!(world.sent().iter().all(|name| name != "scope/table" || !tables.is_empty()), "{:?}", world.sent());
+    }
 }
 
 #[tokio::test]

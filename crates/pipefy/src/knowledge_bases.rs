@@ -48,6 +48,11 @@ impl Knowledge {
         }
     }
 
+    /// The root field that changes one: `createAiKnowledgeBasePlainText` for `create`.
+    pub fn write_root(self, verb: &str) -> String {
+        format!("{verb}A{}", self.read_root().trim_start_matches('a'))
+    }
+
     /// The key of its id in inputs.
     pub const fn id_key(self) -> &'static str {
         match self {
@@ -98,5 +103,24 @@ impl Knowledge {
         input.insert("pipeUuid".to_owned(), pipe_uuid.into());
         input.insert(self.id_key().to_owned(), id.into());
         Mutation::new(document).input(input)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn roots_are_those_of_the_documents() {
+        for kind in [Knowledge::PlainText, Knowledge::Document, Knowledge::DataLookup] {
+            for (verb, mutation) in [
+                ("create", kind.create(Map::new())),
+                ("update", kind.update(Map::new())),
+                ("delete", kind.delete("1", "u")),
+            ] {
+                let text = mutation.operation().document.text();
+                assert!(text.contains(&format!(" {}(", kind.write_root(verb))), "{verb} {kind:?} in {text}");
+            }
+        }
     }
 }

@@ -10,7 +10,7 @@ pub fn get_pipe_members(pipe_id: &str) -> Query {
     Query::new(&documents::GET_PIPE_MEMBERS).var("pipeId", pipe_id)
 }
 
-/// Name of a pipe and user ids of its members.
+/// Name of a pipe, user ids of its members, and the id of who asks.
 pub fn get_pipe_membership(pipe_id: &str) -> Query {
     Query::new(&documents::PIPE_MEMBERSHIP).var("pipeId", pipe_id)
 }

@@ -85,9 +85,9 @@ impl Rendering {
 }
 
 impl Shown {
-    /// Shows a value. A `success` that is false makes the exit code 1.
+    /// Shows a value. A `success` that is false makes the exit code 1, and so does a check that finds something not `valid`.
     pub(crate) fn value(value: Value) -> Self {
-        let code = u8::from(value.get("success") == Some(&Value::Bool(false)));
+        let code = u8::from(["success", "valid"].iter().any(|key| value.get(*key) == Some(&Value::Bool(false))));
         Self { body: Body::Value(value), code, ..Self::default() }
     }
 

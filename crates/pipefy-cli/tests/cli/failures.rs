@@ -111,3 +111,25 @@ fn a_guest_is_told_what_it_lacks() {
     assert_eq!(run.code, Some(1), "{run}");
     assert!(run.stderr.contains("PERMISSION_DENIED") || run.stderr.contains("may lack access"), "{run}");
 }
+
+/// A script learns from the exit code what a check found, and still reads the findings.
+#[test]
+fn a_check_that_finds_something_exits_with_one() {
+    let rig = Rig::new();
+    let pipe = rig.pipe("Purchase Requests");
+    let check = |prompt: &str, fields: &str| {
+        let check = ["ai-automation", "validate-prompt", "--pipe", &pipe, "--json", "--prompt", prompt];
+        let line: Vec<&str> = check.into_iter().chain(["--field-ids", fields]).collect();
+        rig.run(&line)
+    };
+    let bad = check("Sum %{1}", "[\"2\"]");
+    assert_eq!(bad.code, Some(1), "{bad}");
+    let found: serde_json::Value = serde_json::from_str(&bad.stdout).unwrap();
+    assert_eq!((&found["success"], &found["valid"]), (&true.into(), &false.into()), "{bad}");
+    let fields = rig.json(&["pipe", "start-form", &pipe, "--json"]);
+    let id = |n: usize| fields["start_form_fields"][n]["internal_id"].as_str().unwrap().to_owned();
+    let good = check(&format!("Sum %{{{}}}", id(0)), &format!("[\"{}\"]", id(1)));
+    assert_eq!(good.code, Some(0), "{good}");
+    let none = rig.run(&["agent", "validate-behaviors", "--pipe", &pipe, "--behaviors", "[]", "--json"]);
+    assert_eq!(none.code, Some(1), "{none}");
+}

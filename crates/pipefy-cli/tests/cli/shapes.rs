@@ -106,11 +106,11 @@ fn behaviors_are_checked_before_an_agent_is_made() {
     let pipe = rig.pipe("Purchase Requests");
     let uuid = text(&rig.json(&["pipe", "get", &pipe, "-j"]), "pipe.uuid");
     let behaviors = "[{\"name\": \"x\"}, \"dropped\"]";
-    let checked = expect(
-        &rig,
-        &["agent", "validate-behaviors", "--pipe", &pipe, "--behaviors", "[{\"name\": \"x\"}]"],
-        &["problems"],
-    );
+    let run =
+        rig.run(&["agent", "validate-behaviors", "--pipe", &pipe, "--behaviors", "[{\"name\": \"x\"}]", "--json"]);
+    assert_eq!(run.code, Some(1), "{run}");
+    let checked: Value = serde_json::from_str(&run.stdout).unwrap();
+    assert!(checked["problems"].is_array(), "{checked:#}");
     assert_eq!(checked["valid"], Value::Bool(false));
     let line =
         ["agent", "create", "--repo-uuid", &uuid, "--name", "A", "--instruction", "I", "--pipe", &pipe, "--behaviors"];

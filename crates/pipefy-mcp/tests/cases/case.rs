@@ -183,17 +183,18 @@ pub(crate) fn parse(line: &str, base: &str, uploads: &str) -> Result<Case, Strin
 }
 
 impl File {
-    /// Writes the file into `folder`.
+    /// Puts the file into `folder`, whole at once: tests that run at the same time write and read the same one.
     pub(crate) fn write(&self, folder: &Path, name: &str) {
-        let path = folder.join(name);
+        let part = tempfile::NamedTempFile::new_in(folder).expect("a writable temporary folder");
         match self {
-            Self::Text(text) => std::fs::write(path, text),
+            Self::Text(text) => std::fs::write(&part, text),
             Self::Base64(text) => {
                 let bytes = base64::engine::general_purpose::STANDARD.decode(text).expect("base64 in a case");
-                std::fs::write(path, bytes)
+                std::fs::write(&part, bytes)
             }
-            Self::ZeroBytes(size) => std::fs::File::create(path).and_then(|file| file.set_len(*size)),
+            Self::ZeroBytes(size) => part.as_file().set_len(*size),
         }
+        .and_then(|()| Ok(part.persist(folder.join(name)).map(drop)?))
         .expect("a writable temporary folder");
     }
 }

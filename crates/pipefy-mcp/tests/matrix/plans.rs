@@ -346,6 +346,12 @@ fn flawed() -> Vec<(Value, &'static str, &'static str, Proof)> {
             Fails,
         ),
         (
+            field(json!({"phase": "Triage", "label": "A", "field_type": "connector", "connected_repo_id": "99"})),
+            "fields[0].connected_repo_id",
+            "unknown_target",
+            Fails,
+        ),
+        (
             condition(json!({"phase": "Triage", "name": "C", "when_fields": ["Urgency"], "hide": ["Category"]})),
             "conditions[0].hide[0]",
             "hidden_required",
@@ -411,6 +417,13 @@ fn flawed() -> Vec<(Value, &'static str, &'static str, Proof)> {
             rule(json!({"name": "A", "trigger_id": "scheduler", "action_id": "send_a_task"})),
             "automations[0].action_id",
             "blocked_pair",
+            Fails,
+        ),
+        (
+            json!({"pipe_id": "@contracts", "automations": [
+                {"name": "A", "trigger_id": "card_created", "action_id": "generate_with_ai", "fields": ["Counterparty"]}]}),
+            "automations[0].action_id",
+            "disabled_action",
             Fails,
         ),
         (

@@ -69,9 +69,13 @@ pub(crate) fn rows() -> Vec<Row> {
 pub(crate) fn files(folder: &Path) -> PathBuf {
     let folder = folder.join("sandbox");
     std::fs::create_dir_all(&folder).unwrap();
-    std::fs::write(folder.join("doc.pdf"), b"%PDF-1.4\nhello\n").unwrap();
-    let provider = json!({"provider": "openai", "model": "gpt-4o", "apiKey": "k"});
-    std::fs::write(folder.join("provider.json"), provider.to_string()).unwrap();
+    let provider = json!({"provider": "openai", "model": "gpt-4o", "apiKey": "k"}).to_string();
+    // Whole at once: tests that run at the same time write and read the same ones.
+    for (name, text) in [("doc.pdf", "%PDF-1.4\nhello\n"), ("provider.json", provider.as_str())] {
+        let part = tempfile::NamedTempFile::new_in(&folder).unwrap();
+        std::fs::write(&part, text).unwrap();
+        part.persist(folder.join(name)).unwrap();
+    }
     folder
 }
 

@@ -12,14 +12,11 @@ use serde_json::{Map, Value, json};
 pub(crate) const ROOTS: &[Root] = &[
     Root::public("aiAgent", |ctx, args| {
         let agent = ctx.must("agent", "AI agent", &args.need("uuid")?)?;
-        access::pipe(ctx, text(&agent, "repoUuid"))?;
+        access::read_pipe(ctx, text(&agent, "repoUuid"))?;
         Ok(link("agent", text(&agent, "uuid")))
     }),
     Root::public("aiAgents", |ctx, args| {
-        let (pipe, level) = access::pipe(ctx, &args.need("repoUuid")?)?;
-        if !level.reads_all() {
-            return Err(GqlError::denied());
-        }
+        let pipe = access::read_pipe(ctx, &args.need("repoUuid")?)?;
         let rows = ctx.children("agent", text(&pipe, "uuid"))?;
         let rows = rows.iter().map(|a| (text(a, "uuid").to_owned(), link("agent", text(a, "uuid"))));
         page::connection(rows.collect(), args, page::PIPE_PAGE)

@@ -1,6 +1,8 @@
 //! Automations: listing with filters, and run metrics that are denied rule by rule.
 
+use super::conditions;
 use crate::access;
+use crate::answer;
 use crate::ctx::{Answer, Args, Body, Ctx, parse_time};
 use crate::error::GqlError;
 use crate::events;
@@ -15,14 +17,14 @@ pub(crate) const ROOTS: &[Root] = &[
     Root::public("automation", |ctx, args| {
         let id = args.need("id")?;
         let automation = ctx.get("automation", &id)?.ok_or_else(|| GqlError::not_found("Automation", &id))?;
-        access::pipe(ctx, text(&automation, "event_repo_id"))?;
+        access::read_pipe(ctx, text(&automation, "event_repo_id"))?;
         Ok(link("automation", &id))
     }),
     Root::public("automations", list),
     Root::public("automationActions", |ctx, args| {
-        let pipe = args.text("repoId").map(|id| access::pipe(ctx, &id)).transpose()?;
+        let pipe = args.text("repoId").map(|id| access::read_pipe(ctx, &id)).transpose()?;
         Ok(Value::from_iter(ACTIONS.iter().map(|(id, parameters, blocked)| {
-            let reason = pipe.as_ref().and_then(|(pipe, _)| disabled(pipe, id));
+            let reason = pipe.as_ref().and_then(|pipe| disabled(pipe, id));
             json!({
                 "id": id, "icon": id, "enabled": reason.is_none(), "acceptedParameters": parameters, "disabledReason": reason,
                 "eventsBlacklist": blocked, "initiallyHidden": false, "triggerEvents": [],
@@ -36,7 +38,7 @@ pub(crate) const ROOTS: &[Root] = &[
     }),
     Root::public("automationEventAttributes", |_, _| {
         Ok(json!({ "automationEventExecutionDatetime": {
-            "internalId": "automation_event_execution_datetime", "label": "Execution date and time", "type": "datetime" } }))
+            "internalId": crate::standin::EXECUTED_AT, "label": "Execution date and time", "type": "datetime" } }))
     }),
     Root::public("createAutomation", create),
     Root::public("updateAutomation", update),
@@ -104,7 +106,7 @@ pub(crate) const PROPERTIES: &[Property] = &[
 ];
 
 /// Why an action cannot be used in a pipe.
-fn disabled(pipe: &Value, action: &str) -> Option<&'static str> {
+pub(super) fn disabled(pipe: &Value, action: &str) -> Option<&'static str> {
     let off = pipe.pointer("/preferences/aiAgentsEnabled") == Some(&Value::Bool(false));
     (off && action == "generate_with_ai").then_some("AI is not enabled in this pipe")
 }
@@ -163,6 +165,21 @@ fn problems(ctx: &Ctx<'_>, body: &Value) -> Result<Vec<Value>, GqlError> {
     }
     if let Some(Err(why)) = schedule::of_rule(body) {
         say("schedulerCron", why);
+    }
+    if let Some(Err(why)) = answer::schema(body) {
+        say("responseSchema", why);
+    }
+    let rows = |value: Option<&Value>| value.and_then(Value::as_array).cloned().unwrap_or_default();
+    let searched = rows(body.get("searchFor"));
+    let compared = rows(body.pointer("/condition/expressions"));
+    let searched = searched.iter().map(|row| ("searchFor", "operator", row));
+    let compared = compared.iter().map(|row| ("condition", "operation", row));
+    for (key, word, row) in searched.chain(compared) {
+        let operation = text(row, word);
+        // The one expression that stands for no condition has no operation.
+        if !(conditions::OPERATIONS.contains(&operation) || (operation.is_empty() && key == "condition")) {
+            say(key, &format!("{word} {operation:?} is not included in the list"));
+        }
     }
     Ok(found)
 }
@@ -250,7 +267,7 @@ fn update(ctx: &Ctx<'_>, args: &Args) -> Answer {
 fn list(ctx: &Ctx<'_>, args: &Args) -> Answer {
     let org = access::organization(ctx, &args.need("organizationId")?)?;
     let repo = match args.text("repoId") {
-        Some(id) => Some(text(&access::pipe(ctx, &id)?.0, "id").to_owned()),
+        Some(id) => Some(text(&*access::read_pipe(ctx, &id)?, "id").to_owned()),
         None => None,
     };
     let (ids, actions) = (args.texts("automationIds"), args.texts("actionIds"));
@@ -265,7 +282,7 @@ fn list(ctx: &Ctx<'_>, args: &Args) -> Answer {
             && event.as_deref().is_none_or(|e| e == text(&rule, "event_id"))
             && args.flag("active").is_none_or(|active| active == flag(&rule, "active"))
             && text(&rule, "name").to_lowercase().contains(&search);
-        if kept && access::pipe(ctx, event_repo).is_ok() {
+        if kept && access::read_pipe(ctx, event_repo).is_ok() {
             rules.push(rule);
         }
     }
@@ -284,7 +301,7 @@ fn list(ctx: &Ctx<'_>, args: &Args) -> Answer {
 fn metrics(ctx: &Ctx<'_>, rule: &Value, args: &Args) -> Answer {
     let (_, level) = access::pipe(ctx, text(rule, "event_repo_id"))?;
     if flag(rule, "private_metrics") && level != access::Level::Admin {
-        return Err(GqlError::denied());
+        return Err(GqlError::denied().with(json!({ "automation_id": text(rule, "id") })));
     }
     let minutes = match args.text("period").as_deref() {
         Some("FIFTEEN_MINUTES") => 15,

@@ -173,21 +173,7 @@ pub(crate) fn holds(ctx: &Ctx<'_>, card: &Value, rule: &Value) -> Result<bool, G
             Some(field) => values::display(ctx, field, &values::stored(card, field))?.join(", "),
             None => String::new(),
         };
-        let wanted = text(expression, "value");
-        let number = |text: &str| text.parse::<f64>().ok();
-        let compared = number(&shown).zip(number(wanted));
-        let result = match text(expression, "operation") {
-            "equals" => shown == wanted,
-            "not_equals" => shown != wanted,
-            "present" => !shown.is_empty(),
-            "blank" => shown.is_empty(),
-            "string_contains" => shown.contains(wanted),
-            "string_not_contains" => !shown.contains(wanted),
-            "number_greater_than" => compared.is_some_and(|(a, b)| a > b),
-            "number_less_than" => compared.is_some_and(|(a, b)| a < b),
-            "" => true,
-            operation => operation.strip_prefix("date_").is_some_and(|test| date_holds(ctx, test, &shown, wanted)),
-        };
+        let result = compares(ctx, text(expression, "operation"), &shown, text(expression, "value"));
         results.insert(expression.get("structure_id").and_then(crate::json::scalar).unwrap_or_default(), result);
     }
     let groups = condition.get("expressions_structure").and_then(Value::as_array).cloned().unwrap_or_default();
@@ -195,6 +181,47 @@ pub(crate) fn holds(ctx: &Ctx<'_>, card: &Value, rule: &Value) -> Result<bool, G
         return Ok(results.values().all(|r| *r));
     }
     Ok(groups.iter().any(|group| crate::json::texts(group).iter().all(|id| results.get(id) == Some(&true))))
+}
+
+/// Every operation of a condition.
+pub(crate) const OPERATIONS: [&str; 19] = [
+    "equals",
+    "not_equals",
+    "present",
+    "blank",
+    "string_contains",
+    "string_not_contains",
+    "number_greater_than",
+    "number_less_than",
+    "date_is_today",
+    "date_is_yesterday",
+    "date_in_current_week",
+    "date_in_last_week",
+    "date_in_current_month",
+    "date_in_last_month",
+    "date_in_current_year",
+    "date_in_last_year",
+    "date_is",
+    "date_is_after",
+    "date_is_before",
+];
+
+/// Whether a shown value passes an operation; none at all is always passed, an unknown one never.
+pub(crate) fn compares(ctx: &Ctx<'_>, operation: &str, shown: &str, wanted: &str) -> bool {
+    let number = |text: &str| text.parse::<f64>().ok();
+    let compared = number(shown).zip(number(wanted));
+    match operation {
+        "equals" => shown == wanted,
+        "not_equals" => shown != wanted,
+        "present" => !shown.is_empty(),
+        "blank" => shown.is_empty(),
+        "string_contains" => shown.contains(wanted),
+        "string_not_contains" => !shown.contains(wanted),
+        "number_greater_than" => compared.is_some_and(|(a, b)| a > b),
+        "number_less_than" => compared.is_some_and(|(a, b)| a < b),
+        "" => true,
+        operation => operation.strip_prefix("date_").is_some_and(|test| date_holds(ctx, test, shown, wanted)),
+    }
 }
 
 /// `is`, `is_after`, `is_before` a date; `is_today`, `is_yesterday`, `in_current_week`, `in_last_month` and the like.

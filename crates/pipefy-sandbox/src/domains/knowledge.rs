@@ -26,7 +26,7 @@ const LOOKUP: Kind = Kind { listed: "data_lookups", id_key: "dataLookupId", payl
 
 pub(crate) const ROOTS: &[Root] = &[
     Root::public("aiKnowledgeBases", |ctx, args| {
-        let pipe = readable(ctx, &args.need("pipeUuid")?)?;
+        let pipe = access::read_pipe(ctx, &args.need("pipeUuid")?)?;
         let rows = ctx.children("knowledge_base", text(&pipe, "uuid"))?;
         Ok(links("knowledge_base", rows.iter().map(|r| text(r, "id"))))
     }),
@@ -44,11 +44,6 @@ pub(crate) const ROOTS: &[Root] = &[
     Root::public("deleteAiKnowledgeBaseDataLookup", |ctx, args| delete(ctx, args, &LOOKUP)),
 ];
 
-fn readable(ctx: &Ctx<'_>, key: &str) -> Result<Body, GqlError> {
-    let (pipe, level) = access::pipe(ctx, key)?;
-    if level.reads_all() { Ok(pipe) } else { Err(GqlError::denied()) }
-}
-
 /// An item of the right kind in the right pipe.
 fn item(ctx: &Ctx<'_>, pipe: &Value, id: &str, kind: &Kind) -> Result<Body, GqlError> {
     let found = ctx.get("knowledge_base", id)?;
@@ -57,7 +52,7 @@ fn item(ctx: &Ctx<'_>, pipe: &Value, id: &str, kind: &Kind) -> Result<Body, GqlE
 }
 
 fn read(ctx: &Ctx<'_>, args: &Args, kind: &Kind) -> Answer {
-    let pipe = readable(ctx, &args.need("pipeUuid")?)?;
+    let pipe = access::read_pipe(ctx, &args.need("pipeUuid")?)?;
     let found = item(ctx, &pipe, &args.need("id")?, kind)?;
     Ok(link("knowledge_base", text(&found, "id")))
 }
@@ -77,7 +72,7 @@ fn write(ctx: &Ctx<'_>, body: &mut Value, input: &Args) -> Result<(), GqlError> 
         }
     }
     if let Some(source) = input.text("sourceRepoId") {
-        readable(ctx, &source)?;
+        access::read_pipe(ctx, &source)?;
     }
     copy(body, &input.0, &KEYS);
     if let Some(url) = input.text("documentUrl") {

@@ -1,7 +1,7 @@
 //! Runs of automations and AI agents.
 
 use crate::access;
-use crate::ctx::{Answer, Args, Body, Ctx};
+use crate::ctx::{Answer, Args, Body};
 use crate::error::GqlError;
 use crate::json::{link, text};
 use crate::object::Root;
@@ -12,29 +12,24 @@ pub(crate) const ROOTS: &[Root] = &[
     Root::public("automationLogs", |ctx, args| {
         let id = args.need("automationId")?;
         let rule = ctx.get("automation", &id)?.ok_or_else(|| GqlError::not_found("Automation", &id))?;
-        readable(ctx, text(&rule, "event_repo_id"))?;
+        access::read_pipe(ctx, text(&rule, "event_repo_id"))?;
         listed("automation_log", &ctx.children("automation_log", &id)?, "datetime", args)
     }),
     Root::public("automationLogsByRepo", |ctx, args| {
-        let pipe = readable(ctx, &args.need("repoId")?)?;
+        let pipe = access::read_pipe(ctx, &args.need("repoId")?)?;
         listed("automation_log", &ctx.grouped("automation_log", text(&pipe, "id"))?, "datetime", args)
     }),
     Root::public("aiAgentLogsByRepo", |ctx, args| {
-        let pipe = readable(ctx, &args.need("repoUuid")?)?;
+        let pipe = access::read_pipe(ctx, &args.need("repoUuid")?)?;
         listed("agent_log", &ctx.children("agent_log", text(&pipe, "uuid"))?, "createdAt", args)
     }),
     Root::public("aiAgentLogDetails", |ctx, args| {
         let log = ctx.must("agent_log", "AI agent log", &args.need("uuid")?)?;
         let agent = ctx.must("agent", "AI agent", text(&log, "agentUuid"))?;
-        readable(ctx, text(&agent, "repoUuid"))?;
+        access::read_pipe(ctx, text(&agent, "repoUuid"))?;
         Ok(link("agent_log", text(&log, "uuid")))
     }),
 ];
-
-fn readable(ctx: &Ctx<'_>, key: &str) -> Result<Body, GqlError> {
-    let (pipe, level) = access::pipe(ctx, key)?;
-    if level.reads_all() { Ok(pipe) } else { Err(GqlError::denied()) }
-}
 
 /// Newest first, narrowed by status and by words in the card's title or the name.
 fn listed(kind: &str, logs: &[Body], time: &str, args: &Args) -> Answer {

@@ -35,6 +35,9 @@ fn create(ctx: &Ctx<'_>, args: &Args) -> Answer {
     if action != "generate_with_ai" {
         return Err(GqlError::invalid(format!("Only generate_with_ai can be simulated, not {action}")));
     }
+    if let Some(reason) = super::automations::disabled(&pipe, &action) {
+        return Err(GqlError::invalid(reason));
+    }
     let ai = input.0.pointer("/action_params/aiParams").cloned().unwrap_or_default();
     let prompt = text(&ai, "value").trim().to_owned();
     let fields = ctx.grouped("field", text(&pipe, "id"))?;
@@ -43,7 +46,7 @@ fn create(ctx: &Ctx<'_>, args: &Args) -> Answer {
     for id in texts_at(&ai, "fieldIds") {
         match fields.iter().find(|f| text(f, "internal_id") == id || text(f, "id") == id) {
             Some(field) => {
-                let value = standin::answer(ctx, &card, field, &prompt)?;
+                let value = standin::answer(ctx, standin::Source::card(&card), field, &prompt)?;
                 result.insert(text(field, "internal_id").to_owned(), value);
             }
             None => problem = Some(("field_not_found", format!("The pipe has no field with id {id}"))),

@@ -127,15 +127,19 @@ fn grow(ctx: &Ctx<'_>, seed: u64) -> Result<(), GqlError> {
     let support = format!("pipe:{}", garden.repo("Customer Support"));
     members::join(ctx, &purchases, &guest, "creator")?;
     members::join(ctx, &support, &guest, "read_and_comment")?;
-    members::join(ctx, &format!("table:{}", garden.repo("Fornecedores")), &member, "member")?;
     for pipe in &PIPES {
         garden.cards(pipe)?;
     }
     garden.relations()?;
     extras::plant(&mut garden)?;
-    // Somebody who is neither named in the documentation nor a member of the two other pipes keeps out of them.
-    for other in ["Employee Onboarding", "Vendas B2B - São Paulo"] {
-        ctx.remove("member", &format!("pipe:{}/{member}", garden.repo(other)))?;
+    // The rest of what the team shares is not for him.
+    for (kind, other) in [
+        ("pipe", "Employee Onboarding"),
+        ("pipe", "Vendas B2B - São Paulo"),
+        ("table", "Customers"),
+        ("table", "Departments"),
+    ] {
+        ctx.remove("member", &format!("{kind}:{}/{member}", garden.repo(other)))?;
     }
 
     garden.org = labs;
@@ -277,6 +281,8 @@ impl Garden<'_> {
         set(&mut body, "title_field_id", title.unwrap_or_default());
         let mut preferences = body.get("preferences").cloned().unwrap_or_default();
         set(&mut preferences, "startFormTitle", plan.name);
+        // The smaller plan has no AI.
+        set(&mut preferences, "aiAgentsEnabled", plan.name != LABS_PIPE.name);
         set(&mut body, "preferences", preferences);
         ctx.save("pipe", &id, body)?;
         Ok(())

@@ -18,15 +18,16 @@ async fn listings_show_what_the_person_may_see() {
         };
         let pipes: Vec<String> = organizations.iter().flat_map(|o| names(&o["pipes"])).collect();
         let tables: Vec<String> = organizations.iter().flat_map(|o| names(&o["tables"]["nodes"])).collect();
-        seen.push((organizations.len(), pipes, tables.len(), organizations[0]["pipesCount"].as_i64().unwrap()));
+        seen.push((organizations.len(), pipes, tables, organizations[0]["pipesCount"].as_i64().unwrap()));
     }
-    assert_eq!((seen[0].0, seen[0].1.len(), seen[0].2), (2, 5, 3));
+    assert_eq!((seen[0].0, seen[0].1.len(), seen[0].2.len()), (2, 5, 3));
     assert_eq!(
         (seen[1].0, seen[1].1.clone()),
         (1, vec!["Purchase Requests".to_owned(), "Customer Support".to_owned()])
     );
+    assert_eq!(seen[1].2, ["Fornecedores"]);
     assert_eq!(seen[1].3, 4, "the count is of all pipes, the list of the visible ones");
-    assert_eq!((seen[2].0, seen[2].1.len(), seen[2].2), (1, 2, 0));
+    assert_eq!((seen[2].0, seen[2].1.len(), seen[2].2.len()), (1, 2, 0));
 }
 
 #[tokio::test]
@@ -87,6 +88,29 @@ async fn a_guest_uses_the_start_form_and_reads_one_pipe() {
     assert_eq!(error["extensions"]["code"], "PERMISSION_DENIED");
 }
 
+/// Rules, agents and what is known to them belong to those who read the pipe.
+#[tokio::test]
+async fn a_start_form_shows_nothing_of_what_runs_behind_it() {
+    let rig = Rig::new().await;
+    let org = rig.ok("{ organizations { id } }", json!({})).await["organizations"][0]["id"].clone();
+    let (form, read) = (rig.pipe("Purchase Requests").await, rig.pipe("Customer Support").await);
+    let rules = "query($org: ID!, $repo: ID) { automations(organizationId: $org, repoId: $repo) { nodes { id event_repo { id } } } }";
+    let all = rig.raw("/graphql", GUEST, rules, json!({ "org": org })).await;
+    let nodes = all["data"]["automations"]["nodes"].as_array().unwrap();
+    assert!(!nodes.is_empty() && nodes.iter().all(|rule| rule["event_repo"]["id"] == read["id"]), "{all}");
+    let own = rig.ok(rules, json!({ "org": org, "repo": form["id"] })).await["automations"]["nodes"][0]["id"].clone();
+    for (query, variables) in [
+        (rules, json!({ "org": org, "repo": form["id"] })),
+        ("query($id: ID!) { automation(id: $id) { id } }", json!({ "id": own })),
+        ("query($id: ID!) { automationActions(repoId: $id) { id } }", json!({ "id": form["id"] })),
+        ("query($id: ID!) { automationLogsByRepo(repoId: $id) { totalCount } }", json!({ "id": form["id"] })),
+        ("query($id: ID!) { aiAgents(repoUuid: $id) { nodes { uuid } } }", json!({ "id": form["uuid"] })),
+        ("query($id: ID!) { aiKnowledgeBases(pipeUuid: $id) { id } }", json!({ "id": form["uuid"] })),
+    ] {
+        assert_eq!(rig.error_as(GUEST, query, variables).await["extensions"]["code"], "PERMISSION_DENIED", "{query}");
+    }
+}
+
 #[tokio::test]
 async fn metrics_are_denied_rule_by_rule_and_the_rest_survives() {
     let rig = Rig::new().await;
@@ -103,6 +127,7 @@ async fn metrics_are_denied_rule_by_rule_and_the_rest_survives() {
     let hidden: Vec<&Value> = edges.iter().filter(|e| e["node"]["executionMetrics"].is_null()).collect();
     assert_eq!((hidden.len(), body["errors"].as_array().unwrap().len()), (1, 1));
     assert_eq!(body["errors"][0]["extensions"]["code"], "PERMISSION_DENIED");
+    assert_eq!(body["errors"][0]["extensions"]["automation_id"], hidden[0]["node"]["id"]);
 }
 
 #[tokio::test]

@@ -135,13 +135,20 @@ async fn a_rule_is_triggered_by_hand() {
 
 /// Answers every call with a status, for as long as the test runs.
 async fn answering(status: u16) -> String {
+    saying(status, "").await
+}
+
+/// Answers every call with a status and a body, for as long as the test runs.
+async fn saying(status: u16, body: &'static str) -> String {
     let socket = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/orders", socket.local_addr().unwrap());
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = socket.accept().await {
             let mut buffer = [0_u8; 4096];
             let _ = stream.read(&mut buffer).await;
-            let _ = stream.write_all(format!("HTTP/1.1 {status} X\r\ncontent-length: 0\r\n\r\n").as_bytes()).await;
+            let _ = stream
+                .write_all(format!("HTTP/1.1 {status} X\r\ncontent-length: {}\r\n\r\n{body}", body.len()).as_bytes())
+                .await;
         }
     });
     url
@@ -183,6 +190,115 @@ async fn an_http_request_ends_its_run_and_its_answer_triggers_rules() {
     assert_eq!(value(&rig.ok(CARD, json!({ "id": card })).await["card"], "Root cause"), "Answered");
     assert_eq!(ended_runs(&rig, &on_any, 2).await.len(), 2, "a refusal is an answer too");
     assert!(runs(&rig, &on_away).await.is_empty(), "nobody was asked, so nobody answered");
+}
+
+#[tokio::test]
+async fn what_an_answer_declares_is_written_by_the_rules_that_wait_for_it() {
+    let rig = Rig::new().await;
+    let pipe = rig.pipe("Customer Support").await;
+    let schema = json!({ "type": "object", "required": ["cause"], "properties": {
+        "cause": { "type": "string" }, "found": { "type": "array", "items": { "properties": { "by": { "type": "string" } } } } } });
+    let ask = |url: &str| {
+        json!({ "event_id": "manually_triggered", "action_id": "send_http_request", "responseSchema": schema,
+            "action_params": { "url": url, "httpMethod": "GET" } })
+    };
+    let body = r#"{"cause": "Expired licença", "found": [{"by": "Ana", "pin": 7}], "secret": "s"}"#;
+    let good = rule(&rig, &pipe, "Ask", ask(&saying(200, body).await)).await;
+    let odd = rule(&rig, &pipe, "Ask in vain", ask(&saying(200, "{\"cause\": 5}").await)).await;
+    let write = |of: &Value| {
+        let tokens = "%{response.cause} by %{response.found.0.by} %{response.found.0.pin} %{response.secret}";
+        let entry = json!({ "fieldId": field(&pipe, "Root cause"), "inputMode": "fixed_value", "value": tokens });
+        json!({ "event_id": "http_response_received", "event_params": { "triggerAutomationId": of },
+            "action_id": "update_card_field", "action_params": { "field_map": [entry] } })
+    };
+    let on_good = rule(&rig, &pipe, "Write it", write(&good)).await;
+    let on_odd = rule(&rig, &pipe, "Write nothing", write(&odd)).await;
+    let card = ticket(&rig, "Chat").await;
+    for (rule, status) in [(&good, "success"), (&odd, "failed")] {
+        let path = format!("automations/{}/run", rule.as_str().unwrap());
+        control(&rig, &path, json!({ "card_id": card })).await;
+        assert_eq!(ended_runs(&rig, rule, 1).await[0]["status"], status);
+    }
+    assert_eq!(ended_runs(&rig, &on_good, 1).await[0]["status"], "success");
+    assert!(runs(&rig, &on_odd).await.is_empty(), "an answer that does not fit is no answer");
+    let written = value(&rig.ok(CARD, json!({ "id": card })).await["card"], "Root cause");
+    // What the schema does not declare stays a token.
+    assert_eq!(written, "Expired licença by Ana %{response.found.0.pin} %{response.secret}");
+}
+
+#[tokio::test]
+async fn a_rule_changes_the_cards_that_it_searches_for() {
+    let rig = Rig::new().await;
+    let pipe = rig.pipe("Customer Support").await;
+    let phases = pipe["phases"].as_array().unwrap();
+    // A call has a priority, without which it could not leave its phase.
+    let (start, end) = (ticket(&rig, "Chat").await, ticket(&rig, "Telefone").await);
+    let title = "mutation($input: UpdateCardInput!) { updateCard(input: $input) { card { id } } }";
+    rig.ok(title, json!({ "input": { "id": end, "title": "Only this one" } })).await;
+    rig.ok(title, json!({ "input": { "id": start, "title": "this one" } })).await;
+    let phase = async |card: &Value| {
+        let query = "query($id: ID!) { card(id: $id) { current_phase { id } } }";
+        rig.ok(query, json!({ "id": card })).await["card"]["current_phase"]["id"].clone()
+    };
+    let first = phase(&end).await;
+    let moving = |rows: Value| {
+        json!({ "event_id": "manually_triggered", "action_id": "move_single_card", "searchFor": rows,
+            "action_params": { "to_phase_id": phases[1]["id"] } })
+    };
+    let channel = field(&pipe, "Channel");
+    let found = rule(
+        &rig,
+        &pipe,
+        "Move it",
+        moving(json!([
+        { "field": "title", "operator": "string_contains", "value": "Only %{title}" },
+        { "field": channel, "operator": "equals", "value": "Telefone" }])),
+    )
+    .await;
+    let none = rule(
+        &rig,
+        &pipe,
+        "Move nothing",
+        moving(json!([
+        { "field": "title", "operator": "equals", "value": "Nobody" }])),
+    )
+    .await;
+    for (rule, status) in [(&none, "failed"), (&found, "success")] {
+        assert_eq!(phase(&end).await, first);
+        let path = format!("automations/{}/run", rule.as_str().unwrap());
+        assert_eq!(control(&rig, &path, json!({ "card_id": start })).await.1["status"], status);
+    }
+    assert_eq!(phase(&end).await, phases[1]["id"]);
+    assert_eq!(phase(&start).await, first, "the card that triggered it stays");
+    assert_eq!(audited(&rig, &pipe, "searchFor finds no card").await, 1);
+}
+
+#[tokio::test]
+async fn operations_and_schemas_that_nobody_knows_are_refused() {
+    let rig = Rig::new().await;
+    let pipe = rig.pipe("Customer Support").await;
+    for (key, extra, why) in [
+        (
+            "condition",
+            json!({ "expressions": [{ "structure_id": 0, "field_address": "1", "operation": "is" }], "expressions_structure": [[0]] }),
+            "operation \"is\" is not included in the list",
+        ),
+        (
+            "searchFor",
+            json!([{ "field": "title", "operator": "", "value": "a" }]),
+            "operator \"\" is not included in the list",
+        ),
+        ("responseSchema", json!([1]), "must be a JSON Schema object"),
+    ] {
+        let mut input = json!({ "name": "Bad", "event_repo_id": pipe["id"], "event_id": "card_created", "action_id": "apply_sla_rules" });
+        input[key] = extra;
+        let made = rig.ok(CREATE, json!({ "input": input })).await["createAutomation"].clone();
+        assert_eq!(made["automation"], Value::Null);
+        assert_eq!(
+            made["error_details"],
+            json!([{ "object_name": "automation", "object_key": key, "messages": [why] }])
+        );
+    }
 }
 
 #[tokio::test]

@@ -66,7 +66,11 @@ impl Family {
             text.push_str(" (part of the change may have been applied: read it back before repeating)");
         }
         if hint && kind == "not_found" {
-            text.push_str(&format!(" Find the right id with `{}`.", self.listing));
+            text.truncate(text.trim_end_matches('.').len());
+            // What is missing may be the pipe, whose own listing would then say the same.
+            let pipe =
+                if text.starts_with("Pipe ") { " the pipe with `search_pipes`, its uuid with `get_pipe`," } else { "" };
+            text.push_str(&format!(". Find{pipe} the right id with `{}`.", self.listing));
         }
         let (code, correlation) = (first.code.clone(), first.correlation_id.clone());
         let mut out = ToolError::from(error).message(text).detail("kind", kind);
@@ -184,6 +188,19 @@ mod tests {
             assert_eq!(failure.message.contains("get_llm_providers"), kind == "not_found", "{}", failure.message);
         }
         assert_eq!(PROVIDERS.failure(error(json!({"message": " "}))).message, "Unknown error");
+        for (said, shown) in [
+            (
+                "Document not found with id: 5.",
+                "Document not found with id: 5. Find the right id with `get_ai_knowledge_bases`.",
+            ),
+            (
+                "Pipe not found with id: x",
+                "Pipe not found with id: x. Find the pipe with `search_pipes`, its uuid with `get_pipe`, \
+                the right id with `get_ai_knowledge_bases`.",
+            ),
+        ] {
+            assert_eq!(KNOWLEDGE.failure(error(json!({"message": said}))).message, shown);
+        }
         assert!(!KNOWLEDGE.listing_failure(error(json!({"message": "not found"}))).message.contains("get_ai"));
     }
 }

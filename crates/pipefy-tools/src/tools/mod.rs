@@ -23,6 +23,7 @@ mod labels;
 mod local_file;
 mod members;
 pub(crate) mod observability;
+mod operations;
 pub(crate) mod order;
 mod organizations;
 mod permission;

@@ -5,7 +5,7 @@ use futures_util::future::join_all;
 use pipefy::{Error, members};
 use serde_json::Value;
 
-use crate::tools::shared::text_of;
+use crate::tools::shared::{list_at, text_of};
 use crate::{Call, dig};
 
 /// One line for each pipe whose membership looks wrong; `None` when there is nothing to say, or not in time.
@@ -32,7 +32,11 @@ async fn line(call: &Call<'_>, pipe_id: &str) -> Option<String> {
         ));
     };
     let value = data.value();
-    if dig(&value, "pipe.members").and_then(Value::as_array).is_some_and(|list| !list.is_empty()) {
+    let members = list_at(&value, "pipe.members");
+    let me = text_of(dig(&value, "me.id"));
+    let is_me = |member: &Value| me.is_none() || text_of(dig(member, "user.id")) == me;
+    // Without knowing who asks, having any members is all that can be told.
+    if members.iter().any(is_me) {
         return None;
     }
     let name = text_of(dig(&value, "pipe.name")).unwrap_or_else(|| format!("pipe {pipe_id}"));

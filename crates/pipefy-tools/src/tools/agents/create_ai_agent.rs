@@ -50,7 +50,7 @@ impl Write for CreateAiAgent {
         let repo_uuid = not_blank("repo_uuid", &self.repo_uuid)?;
         let instruction = not_blank("instruction", &self.instruction)?;
         let mut behaviors = behaviors::prepare(&self.behaviors).map_err(invalid_behaviors)?;
-        references::resolve(call, &mut behaviors).await;
+        references::resolve(call, &mut behaviors).await?;
         for behavior in &mut behaviors {
             behaviors::settle(behavior);
             references::tie_actions(behavior, Origin::New);

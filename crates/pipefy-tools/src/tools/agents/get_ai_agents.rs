@@ -1,12 +1,11 @@
 use pipefy::agents;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
 
 use super::agent::not_blank;
 use super::failure;
-use crate::tools::shared::list_at;
-use crate::{Call, Domain, IdArg, IdKind, Op, Outcome, Page, Persona, Read, Shape, ToolError, dig};
+use crate::tools::portals::listing;
+use crate::{Call, Domain, IdArg, IdKind, Op, Outcome, Persona, Read, Shape, ToolError};
 
 /// Lists the AI agents of a pipe: uuid, name, instruction, disabledAt.
 #[derive(Deserialize, JsonSchema)]
@@ -23,29 +22,17 @@ impl Read for GetAiAgents {
 
     async fn read(self, call: &Call<'_>) -> Result<Outcome, ToolError> {
         let repo_uuid = not_blank("repo_uuid", &self.repo_uuid)?;
-        let mut nodes: Vec<Value> = Vec::new();
-        let mut after: Option<String> = None;
-        loop {
-            let query = agents::get_ai_agents(repo_uuid, after.as_deref());
-            let value = call.query(query).await.map_err(failure::plain)?.value();
-            let edges = list_at(&value, "aiAgents.edges").iter();
-            nodes.extend(edges.filter_map(|edge| edge.get("node")).filter(|node| node.is_object()).cloned());
-            let page = Page::from_page_info(dig(&value, "aiAgents.pageInfo"), None);
-            let next = page.end_cursor.filter(|cursor| page.has_more && !cursor.is_empty());
-            // A cursor that comes again leads nowhere.
-            if next.is_none() || next == after {
-                break;
-            }
-            after = next;
-        }
-        Ok(Outcome::new(json!({ "agents": nodes })))
+        let query = |after: Option<&str>| agents::get_ai_agents(repo_uuid, after);
+        let found = listing::nodes(call, "aiAgents", query).await.map_err(failure::plain)?;
+        Ok(found.outcome("agents"))
     }
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
-    use super::*;
+    use serde_json::{Value, json};
+
     use crate::tools::testing::Mock;
 
     #[tokio::test]
@@ -57,7 +44,7 @@ mod tests {
         let sent: Vec<Value> = mock.sent().iter().map(|sent| sent.variables["after"].clone()).collect();
         assert_eq!(sent, [json!(null), json!("1")]);
         let mock = Mock::new().on("aiAgents", page("a", true, "1"));
-        mock.reply("get_ai_agents", json!({"repo_uuid": "r"})).await;
-        assert_eq!(mock.sent().len(), 2);
+        let reply = mock.reply("get_ai_agents", json!({"repo_uuid": "r"})).await;
+        assert_eq!((mock.sent().len(), &reply["complete"]), (2, &json!(false)), "{reply}");
     }
 }

@@ -18,8 +18,8 @@ const AT_ONCE: usize = 8;
 pub(crate) struct PipeFields {
     /// The pipe's uuid.
     pub(crate) uuid: Option<String>,
-    /// Numeric id by slug.
-    pub(crate) slugs: HashMap<String, String>,
+    /// Numeric ids and labels by slug: forms of one pipe may use a slug twice (field report B03).
+    slugs: HashMap<String, Vec<(String, String)>>,
     /// Every id a field is known by: slug and number.
     pub(crate) ids: HashSet<String>,
     /// Ids of the phases (the start form's phase is none of them).
@@ -75,7 +75,26 @@ impl PipeFields {
             if let (Some(slug), Some(number)) = (slug, number)
                 && !tokens::is_digits(&slug)
             {
-                self.slugs.insert(slug, number);
+                let same = self.slugs.entry(slug).or_default();
+                if !same.iter().any(|(known, _)| *known == number) {
+                    same.push((number, text_of(field.get("label")).unwrap_or_default()));
+                }
+            }
+        }
+    }
+
+    /// The numeric id of the field that a slug means; `None` when there is no such field.
+    ///
+    /// # Errors
+    /// It stands for several: the candidates, in words.
+    pub(crate) fn number_of(&self, slug: &str) -> Result<Option<&str>, String> {
+        match self.slugs.get(slug).map(Vec::as_slice) {
+            None | Some([]) => Ok(None),
+            Some([(number, _)]) => Ok(Some(number)),
+            Some(several) => {
+                let several: Vec<String> =
+                    several.iter().map(|(number, label)| format!("{number} ({label})")).collect();
+                Err(format!("the slug '{slug}' stands for several fields: {}. Use the numeric id.", several.join(", ")))
             }
         }
     }

@@ -9,26 +9,37 @@ use serde_json::Value;
 use super::behaviors::{Behavior, actions, actions_mut, field_map, metadata, params, params_mut, text};
 use super::pipe::{self, PipeFields};
 use super::tokens;
-use crate::Call;
+use crate::{Call, ToolError};
 
 /// Puts numeric field ids where slugs are, and the list of fields each instruction refers to. Each action's fields are
 /// those of its own pipe; an instruction's are looked for in the behaviour's pipes, in the order of its actions. Fields of
 /// tables, and what cannot be found, stay as they are.
-pub(crate) async fn resolve(call: &Call<'_>, behaviors: &mut [Behavior]) {
+///
+/// # Errors
+/// A slug stands for several fields of its pipe; `INVALID_ARGUMENTS` with the candidates.
+pub(crate) async fn resolve(call: &Call<'_>, behaviors: &mut [Behavior]) -> Result<(), ToolError> {
     let needed: BTreeSet<String> = behaviors.iter().flat_map(pipes_needed).collect();
     let loaded = join_all(needed.iter().map(|id| pipe::fields(call, id))).await;
     let pipes: HashMap<String, PipeFields> =
         needed.into_iter().zip(loaded).filter_map(|(id, loaded)| Some((id, loaded.ok()?))).collect();
-    for behavior in behaviors {
+    for (i, behavior) in behaviors.iter_mut().enumerate() {
+        let refused = |why: String| ToolError::invalid(format!("behaviors.{i}: {why}"));
         let order = pipe_ids(behavior);
         for action in actions_mut(behavior) {
-            resolve_action(action, &pipes);
+            resolve_action(action, &pipes).map_err(refused)?;
         }
         let Some(params) = params_mut(behavior) else { continue };
         let Some(Value::String(instruction)) = params.get_mut("instruction") else { continue };
-        *instruction = tokens::replace_fields(instruction, |slug| {
-            order.iter().find_map(|id| pipes.get(id)?.slugs.get(slug).cloned())
-        });
+        let mut numbers: HashMap<String, String> = HashMap::new();
+        for slug in tokens::field_references(instruction) {
+            for pipe in order.iter().filter_map(|id| pipes.get(id)) {
+                if let Some(number) = pipe.number_of(slug).map_err(refused)? {
+                    numbers.insert(slug.to_owned(), number.to_owned());
+                    break;
+                }
+            }
+        }
+        *instruction = tokens::replace_fields(instruction, |slug| numbers.get(slug).cloned());
         let mut ids: Vec<Value> = Vec::new();
         for id in tokens::field_references(instruction).into_iter().filter(|id| tokens::is_digits(id)) {
             if !ids.iter().any(|known| known == id) {
@@ -40,21 +51,23 @@ pub(crate) async fn resolve(call: &Call<'_>, behaviors: &mut [Behavior]) {
             params.insert("referencedFieldIds".to_owned(), ids.into());
         }
     }
+    Ok(())
 }
 
-fn resolve_action(action: &mut Value, pipes: &HashMap<String, PipeFields>) {
+fn resolve_action(action: &mut Value, pipes: &HashMap<String, PipeFields>) -> Result<(), String> {
     if text(action, "actionType") == Some("create_table_record") {
-        return;
+        return Ok(());
     }
-    let Some(known) = metadata(action, "pipeId").and_then(|id| pipes.get(id)) else { return };
+    let Some(known) = metadata(action, "pipeId").and_then(|id| pipes.get(id)) else { return Ok(()) };
     let fields = action.get_mut("metadata").and_then(|m| m.get_mut("fieldsAttributes")).and_then(Value::as_array_mut);
     for field in fields.into_iter().flatten() {
         if let Some(Value::String(id)) = field.get_mut("fieldId")
-            && let Some(internal) = known.slugs.get(id.as_str())
+            && let Some(number) = known.number_of(id)?
         {
-            *id = internal.clone();
+            *id = number.to_owned();
         }
     }
+    Ok(())
 }
 
 /// The pipes of a behaviour's actions, in order.

@@ -54,7 +54,7 @@ impl Write for UpdateAiAgent {
         let repo_uuid = not_blank("repo_uuid", &self.repo_uuid)?;
         let given = self.disabled_at.as_deref().map(|at| not_blank("disabled_at", at)).transpose()?;
         let mut behaviors = behaviors::prepare(&self.behaviors).map_err(invalid_behaviors)?;
-        references::resolve(call, &mut behaviors).await;
+        references::resolve(call, &mut behaviors).await?;
         for behavior in &mut behaviors {
             behaviors::settle(behavior);
             references::tie_actions(behavior, Origin::Existing);
@@ -206,6 +206,25 @@ mod tests {
         assert_eq!(sent, ["11", "22", "amount"]);
         assert!(params["instruction"].as_str().unwrap().starts_with("Look at %{field:11}"), "{params}");
         assert_eq!(params["referencedFieldIds"], json!(["11"]));
+    }
+
+    /// A slug that two forms of its pipe use is refused with the candidates, in an action as in an instruction.
+    #[tokio::test]
+    async fn a_slug_that_stands_for_two_fields_is_refused() {
+        let field = |number: &str, label: &str| json!({"id": "amount", "internal_id": number, "label": label});
+        let pipe = json!({"id": "1", "start_form_fields": [field("11", "Amount"), field("11", "Amount")],
+            "phases": [{"id": "5", "fields": [field("12", "Amount paid")]}]});
+        for (slug, instruction) in [("amount", "Write it"), ("11", "Look at %{field:amount}")] {
+            let mock = Mock::new().on("pipe", pipe.clone()).on("aiAgent", read());
+            let mut arguments = arguments(&read());
+            arguments["behaviors"] = json!([{"name": "b", "eventId": "card_created", "actionParams": {"aiBehaviorParams": {
+                "instruction": instruction, "actionsAttributes": [{"name": "n", "actionType": "update_card",
+                    "metadata": {"pipeId": "1", "fieldsAttributes": [{"fieldId": slug, "inputMode": "fill_with_ai"}]}}]}}}]);
+            let reply = mock.reply("update_ai_agent", arguments).await;
+            let message = reply["error"]["message"].as_str().unwrap();
+            assert!(message.contains("behaviors.0") && message.contains("11 (Amount), 12 (Amount paid)"), "{message}");
+            assert!(mock.writes().is_empty());
+        }
     }
 
     #[tokio::test]

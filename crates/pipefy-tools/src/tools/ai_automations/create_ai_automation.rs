@@ -95,7 +95,8 @@ impl Write for CreateAiAutomation {
                 "Pipefy's answer has an unexpected form: it holds no id. The automation may exist; look with get_ai_automations.",
             ));
         };
-        Ok(Outcome::new(json!({ "automation_id": id })).message(format!("AI automation created (ID: {id}).")))
+        let message = format!("AI automation created (ID: {id}).{}", rules::remark(plan));
+        Ok(Outcome::new(json!({ "automation_id": id })).message(message))
     }
 
     async fn verify(_: &Plan<String>, outcome: &Outcome, call: &Call<'_>) -> Option<Verification> {

@@ -91,7 +91,8 @@ impl Write for UpdateAiAutomation {
         let Updated { id, note } = &plan.keep;
         let explain = Explain::doing("update the AI automation").about("ai_automation", id);
         update(plan, act).await.map_err(|refused| refused.map(act, &explain))?;
-        Ok(Outcome::new(json!({ "automation_id": id })).message(format!("AI automation updated (ID: {id}).{note}")))
+        let message = format!("AI automation updated (ID: {id}).{note}{}", rules::remark(plan));
+        Ok(Outcome::new(json!({ "automation_id": id })).message(message))
     }
 
     async fn verify(plan: &Plan<Updated>, _: &Outcome, call: &Call<'_>) -> Option<Verification> {

@@ -43,8 +43,8 @@ impl Read for ValidateAiAutomationPrompt {
         let value = data.value();
         let pipe = value.get("pipe").unwrap_or(&Value::Null);
         let fields = fields_of(pipe);
-        let inputs = tokens::prompt_ids(&self.prompt);
-        let outputs: Vec<&str> = self.field_ids.iter().map(|id| id.trim()).collect();
+        let inputs = once(tokens::prompt_ids(&self.prompt).into_iter());
+        let outputs = once(self.field_ids.iter().map(|id| id.trim()));
 
         let mut problems = Vec::new();
         let mut warnings = Vec::new();
@@ -89,8 +89,19 @@ impl Read for ValidateAiAutomationPrompt {
                 field_map.insert((*id).to_owned(), field.label.clone().into());
             }
         }
+        let strange: BTreeSet<&str> =
+            tokens::prompt_tokens(&self.prompt).into_iter().filter(|token| !tokens::is_digits(token)).collect();
+        warnings.extend(strange.iter().map(|token| {
+            format!("%{{{token}}} is no internal_id: nothing here checks it, and Pipefy may leave it as it is.")
+        }));
         Ok(outcome(problems, warnings, field_map))
     }
+}
+
+/// Each id once, where it comes first.
+fn once<'a>(ids: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut seen = BTreeSet::new();
+    ids.filter(|id| seen.insert(*id)).collect()
 }
 
 fn outcome(problems: Vec<String>, warnings: Vec<String>, field_map: Map<String, Value>) -> Outcome {
@@ -191,9 +202,16 @@ mod tests {
         assert_eq!(reply["valid"], true);
         assert_eq!(reply["field_map"], json!({"5": "A", "6": "B"}));
         assert!(reply["warnings"][0].as_str().unwrap().contains("read-only"));
-        let reply =
-            run(mock(false, json!({"active": false})), "Sum %{6} %{1} %{slug}", json!(["6", "2"]), json!("nope")).await;
+        let reply = run(
+            mock(false, json!({"active": false})),
+            "Sum %{6} %{1} %{1} %{slug} %{slug}",
+            json!(["6", "2"]),
+            json!("nope"),
+        )
+        .await;
         let text = reply["problems"].to_string();
+        assert_eq!(text.matches("reads field 1").count(), 1, "{text}");
+        assert_eq!(reply["warnings"].to_string().matches("%{slug} is no internal_id").count(), 1, "{reply}");
         for part in [
             "different output field",
             "field 1",

@@ -61,9 +61,7 @@ impl Write for CreateAutomation {
         let condition = rules::real_condition(self.condition)?;
         let mut extra = rules::extra_keys(self.extra_input);
         rules::refuse_keys(&extra, &["name", "pipe_id", "trigger_id", "action_id", "action_repo_id"])?;
-        if let Some(condition) = condition {
-            extra.insert("condition".to_owned(), condition.into());
-        }
+        rules::put_condition(&mut extra, condition)?;
         let pipe = self.pipe_id.as_str();
         let action_repo = self.action_repo_id.as_deref().unwrap_or(pipe);
         let mut input = Map::new();
@@ -112,7 +110,8 @@ pub(crate) async fn create<K>(
     let refused = match sent.and_then(|data| rules::saved(&data, "createAutomation")) {
         Ok(rule) => {
             let id = text_of(rule.get("id")).unwrap_or_default();
-            return Ok(Outcome::new(json!({ "automation": rule })).message(format!("Automation created (ID: {id}).")));
+            return Ok(Outcome::new(json!({ "automation": rule }))
+                .message(format!("Automation created (ID: {id}).{}", rules::remark(plan))));
         }
         Err(refused) => refused,
     };
@@ -177,6 +176,17 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn an_operation_that_nobody_knows_is_sent_and_remarked_on() {
+        for (operation, remarked) in [("date_is_tomorrow", true), ("date_is_today", false)] {
+            let condition = json!({"expressions": [{"field_address": "5", "operation": operation, "value": ""}]});
+            let mock = Mock::new().on("createAutomation", created());
+            let reply = mock.reply("create_automation", with("condition", condition.clone())).await;
+            assert_eq!(mock.sent()[0].variables["input"]["condition"], condition);
+            assert_eq!(reply["message"].to_string().contains("no known operation"), remarked, "{reply}");
+        }
+    }
+
+    #[tokio::test]
     async fn what_pipefy_says_about_the_rule_is_the_message() {
         let details = json!({"automation": {"id": "9"}, "error_details": [{"object_name": "Field", "object_key": "1", "messages": ["not found"]}]});
         let mock = Mock::new().on("createAutomation", details);
@@ -211,6 +221,12 @@ mod tests {
             (with("extra_input", json!([1])), "extra_input"),
             (with("condition", json!({})), "expression"),
             (with("condition", json!({"expressions": 1})), "Invalid 'condition'"),
+            (with("condition", json!({"expressions": [{"operation": "equal"}]})), "did you mean 'equals'"),
+            (
+                with("extra_input", json!({"condition": {"expressions": [{"operation": "Blank"}]}})),
+                "did you mean 'blank'",
+            ),
+            (with("extra_input", json!({"condition": "x"})), "must be an object"),
             (with("extra_input", json!({"action_params": {"field_map": [{"fieldId": "slug"}]}})), "internal_id"),
         ] {
             let mock = Mock::new();
@@ -261,5 +277,15 @@ mod tests {
         assert!(message.contains("invite_members"), "{message}");
         assert_eq!(reply["error"]["code"], "PERMISSION_DENIED");
         assert_eq!(mock.writes().len(), 1);
+        // With members, it matters whether the caller is one of them.
+        for (me, said) in [(json!({"id": 5}), false), (json!({"id": "6"}), true), (json!(null), false)] {
+            let pipe = json!({"name": "P", "members": [{"user": {"id": "5"}}]});
+            let mock = Mock::new()
+                .error("createAutomation", "Permission denied", "PERMISSION_DENIED")
+                .body("pipe", json!({"data": {"pipe": pipe, "me": me}}));
+            let reply = mock.reply("create_automation", with("action_repo_id", json!("8"))).await;
+            let message = reply["error"]["message"].as_str().unwrap();
+            assert_eq!(message.contains("not be a member of P (ID: 7)"), said, "{me}: {message}");
+        }
     }
 }

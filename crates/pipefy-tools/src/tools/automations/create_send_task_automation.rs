@@ -4,6 +4,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::create_automation::{create, read_back};
+use super::rules;
 use crate::{
     Act, Call, CheckedId, Domain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Verification, Write,
 };
@@ -73,6 +74,8 @@ impl Write for CreateSendTaskAutomation {
             input.insert("event_params".to_owned(), params.into());
         }
         if let Some(condition) = self.condition {
+            // Sent as it is, once its types are right.
+            rules::condition(condition.clone()).map_err(rules::invalid)?;
             input.insert("condition".to_owned(), condition.into());
         }
         Ok(Plan::new(pipe.to_owned()).then(automations::create_automation(input)))
@@ -122,6 +125,17 @@ mod tests {
             message.contains("name") && message.contains("task_title") && message.contains("send_a_task"),
             "{message}"
         );
+        for (key, value, part) in [
+            ("event_id", json!(" "), "event_id"),
+            ("condition", json!({"expressions": {}}), "must be a list"),
+            ("condition", json!({"expressions": [{"value": 5}]}), "must be text"),
+            ("condition", json!([1]), "condition"),
+        ] {
+            let mut arguments = arguments();
+            arguments[key] = value;
+            let reply = mock.reply("create_send_task_automation", arguments).await;
+            assert!(reply["error"]["message"].as_str().unwrap().contains(part), "{reply}");
+        }
         assert!(mock.sent().is_empty());
     }
 }

@@ -3,6 +3,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use crate::tools::shared::text_of;
 use crate::{
     Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Read, Shape, ToolError, dig, page_size,
 };
@@ -93,6 +94,7 @@ impl Read for GetAutomationExecutionMetrics {
         one_of("sort_by", self.sort_by.as_ref(), &["created_at", "name"])?;
         one_of("sort_order", self.sort_order.as_ref(), &["asc", "desc"])?;
         let first = page_size("first", Some(self.first), 50)?;
+        let first_page = self.after.as_deref().is_none_or(str::is_empty);
         let ids =
             |list: Option<Vec<CheckedId>>| list.map(|l| l.iter().map(|id| Value::from(id.as_str())).collect::<Value>());
         let mut sort = Map::new();
@@ -110,6 +112,12 @@ impl Read for GetAutomationExecutionMetrics {
             ("first", first.map(Value::from)),
             ("after", self.after.filter(|a| !a.is_empty()).map(Value::from)),
         ];
+        let asked: Vec<String> = optional
+            .iter()
+            .find_map(|(key, value)| value.as_ref().filter(|_| *key == "automationIds"))
+            .and_then(Value::as_array)
+            .map(|ids| ids.iter().filter_map(|id| text_of(Some(id))).collect())
+            .unwrap_or_default();
         let filters = optional.into_iter().filter_map(|(k, v)| Some((k.to_owned(), v?))).collect();
         let explain = Explain::doing("load the execution metrics").about("organization", &self.organization_id);
         let response = call
@@ -133,17 +141,26 @@ impl Read for GetAutomationExecutionMetrics {
             .iter()
             .map(|error| {
                 json!({
-                    "automation_id": dig(&error.raw, "extensions.automation_id"),
+                    "automation_id": dig(&error.raw, "extensions.automation_id")
+                        .filter(|id| !id.is_null())
+                        .or_else(|| rule_at(&value, error.raw.get("path")?)),
                     "code": error.code,
                     "message": error.message,
                     "correlation_id": error.correlation_id,
                 })
             })
             .collect();
-        let message = match denied.len() {
+        let mut message = match denied.len() {
             0 => format!("Execution metrics of {} automations loaded.", nodes.len()),
             n => format!("Execution metrics of {} automations loaded; {n} could not be read.", nodes.len()),
         };
+        let told = nodes.iter().map(|node| node.get("id")).chain(denied.iter().map(|d| d.get("automation_id")));
+        let told: Vec<String> = told.filter_map(text_of).collect();
+        let silent: Vec<&str> = asked.iter().filter(|id| !told.contains(id)).map(String::as_str).collect();
+        let is_whole = first_page && dig(connection, "pageInfo.hasNextPage") != Some(&Value::Bool(true));
+        if is_whole && !silent.is_empty() {
+            message.push_str(&format!(" Not among them: {}.", silent.join(", ")));
+        }
         Ok(Outcome::new(json!({
             "automations": nodes,
             "partial_errors": denied,
@@ -153,11 +170,96 @@ impl Read for GetAutomationExecutionMetrics {
     }
 }
 
+/// The id of the rule in the answer that an error's path leads to.
+fn rule_at<'v>(answer: &'v Value, path: &Value) -> Option<&'v Value> {
+    let mut at = answer;
+    for step in path.as_array()? {
+        at = match step {
+            Value::Number(index) => at.get(usize::try_from(index.as_u64()?).ok()?)?,
+            step => at.get(step.as_str()?)?,
+        };
+        if step == "node" {
+            return at.get("id");
+        }
+    }
+    None
+}
+
 fn one_of(name: &str, value: Option<&String>, allowed: &[&str]) -> Result<(), ToolError> {
     match value {
         Some(value) if !allowed.contains(&value.as_str()) => {
             Err(ToolError::invalid(format!("{name} must be one of {}.", allowed.join(", "))))
         }
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+    use super::*;
+    use crate::tools::testing::Mock;
+
+    fn answer(errors: Value) -> Value {
+        let edge = |id: &str, metrics: Value| json!({"node": {"id": id, "executionMetrics": metrics}});
+        json!({"data": {"automations": {"pageInfo": {"hasNextPage": false},
+            "edges": [edge("1", json!({"totalRuns": 2})), edge("2", json!(null)), {"node": null}]}}, "errors": errors})
+    }
+
+    #[tokio::test]
+    async fn what_may_be_seen_is_kept_and_what_is_denied_is_named() {
+        let errors = json!([
+            {"message": "no", "extensions": {"code": "PERMISSION_DENIED", "automation_id": 7, "correlation_id": "c"}},
+            {"message": "no", "path": ["automations", "edges", 1, "node", "executionMetrics"]},
+            {"message": "no", "path": ["automations", "edges", 2, "node"]},
+            {"message": "no", "path": ["automations", "edges", "x"]},
+        ]);
+        let mock = Mock::new().body("automations", answer(errors));
+        let arguments = json!({"organization_id": 5, "automation_ids": ["1", "2", 7, "8"]});
+        let reply = mock.reply("get_automation_execution_metrics", arguments).await;
+        assert_eq!(reply["data"]["automations"].as_array().unwrap().len(), 2, "{reply}");
+        let denied: Vec<&Value> =
+            reply["data"]["partial_errors"].as_array().unwrap().iter().map(|e| &e["automation_id"]).collect();
+        assert_eq!(json!(denied), json!([7, "2", null, null]));
+        assert_eq!(reply["data"]["partial_errors"][0]["correlation_id"], "c");
+        let message = reply["message"].as_str().unwrap();
+        assert!(message.contains("4 could not be read") && message.ends_with("Not among them: 8."), "{message}");
+    }
+
+    #[tokio::test]
+    async fn all_denied_is_an_answer_and_no_connection_is_a_failure() {
+        let all = json!({"data": {"automations": {"edges": []}}, "errors": [{"message": "no"}]});
+        let reply = Mock::new()
+            .body("automations", all)
+            .reply("get_automation_execution_metrics", json!({"organization_id": 5}))
+            .await;
+        assert_eq!((&reply["success"], &reply["data"]["automations"]), (&json!(true), &json!([])), "{reply}");
+        let none = json!({"data": {"automations": null}, "errors": [{"message": "broken"}]});
+        let reply = Mock::new()
+            .body("automations", none)
+            .reply("get_automation_execution_metrics", json!({"organization_id": 5}))
+            .await;
+        assert!(reply["error"]["message"].as_str().unwrap().contains("broken"), "{reply}");
+    }
+
+    #[tokio::test]
+    async fn wrong_words_and_empty_lists_send_nothing() {
+        let mock = Mock::new();
+        for (key, value) in [
+            ("period", json!("DAY")),
+            ("event_id", json!("moved")),
+            ("sort_by", json!("id")),
+            ("sort_order", json!("up")),
+            ("automation_ids", json!([])),
+            ("action_ids", json!([])),
+            ("first", json!(51)),
+            ("organization_id", json!("a-uuid")),
+        ] {
+            let mut arguments = json!({"organization_id": 5});
+            arguments[key] = value;
+            let reply = mock.reply("get_automation_execution_metrics", arguments).await;
+            assert!(reply["error"]["message"].as_str().unwrap().contains(key), "{reply}");
+        }
+        assert!(mock.sent().is_empty());
     }
 }

@@ -6,8 +6,9 @@ use serde_json::{Map, Value, json};
 
 use crate::tools::agents::preflight::{TRANSITIONS, destinations};
 use crate::tools::agents::tokens::is_digits;
+use crate::tools::operations;
 use crate::tools::shared::{list_at, text_of};
-use crate::{Call, Explain, Page, ToolError};
+use crate::{Call, Explain, Page, Plan, ToolError};
 
 /// A rule with a prompt has this action.
 pub(crate) const AI_ACTION: &str = "generate_with_ai";
@@ -39,6 +40,11 @@ pub(crate) fn condition(mut condition: Map<String, Value>) -> Result<Map<String,
                     problems.push(format!("expressions.{i}.{key}: must be text"));
                 }
             }
+            if let Some(given) = map.get("operation").and_then(Value::as_str)
+                && let Some(meant) = operations::meant(given)
+            {
+                problems.push(format!("expressions.{i}.operation: '{given}' is no operation, did you mean '{meant}'?"));
+            }
             if map.get("structure_id").is_some_and(|v| !v.is_string() && !v.is_i64() && !v.is_u64()) {
                 problems.push(format!("expressions.{i}.structure_id: must be text or a whole number"));
             }
@@ -64,9 +70,37 @@ pub(crate) fn real_condition(given: Option<Map<String, Value>>) -> Result<Option
 /// Problems of the condition, or no list of expressions.
 pub(crate) fn changed_condition(given: Option<Map<String, Value>>) -> Result<Option<Map<String, Value>>, ToolError> {
     let Some(given) = given else { return Ok(None) };
-    let condition = condition(given)
-        .map_err(|problems| ToolError::refused_value(format!("Invalid 'condition': {}", problems.join("; "))))?;
+    let condition = condition(given).map_err(invalid)?;
     if condition.contains_key("expressions") { Ok(Some(condition)) } else { Err(no_expression()) }
+}
+
+/// The condition of an argument replaces the one of the further keys, which is checked alike.
+///
+/// # Errors
+/// Problems of the condition.
+pub(crate) fn put_condition(
+    extra: &mut Map<String, Value>,
+    given: Option<Map<String, Value>>,
+) -> Result<(), ToolError> {
+    let checked = match (given, extra.remove("condition")) {
+        (Some(given), _) => given,
+        (None, Some(Value::Object(beside))) => condition(beside).map_err(invalid)?,
+        (None, Some(_)) => return Err(invalid(vec!["must be an object".to_owned()])),
+        (None, None) => return Ok(()),
+    };
+    extra.insert("condition".to_owned(), checked.into());
+    Ok(())
+}
+
+/// What is to be said about the condition that a plan sends; blank when there is nothing.
+pub(crate) fn remark<K>(plan: &Plan<K>) -> String {
+    let input = plan.mutations().next().and_then(|mutation| mutation.operation().variables.get("input"));
+    operations::remark(input.and_then(|input| input.get("condition")))
+}
+
+/// The failure for problems of a condition.
+pub(crate) fn invalid(problems: Vec<String>) -> ToolError {
+    ToolError::refused_value(format!("Invalid 'condition': {}", problems.join("; ")))
 }
 
 fn no_expression() -> ToolError {
@@ -423,6 +457,12 @@ mod tests {
         );
         let bad = object(json!({"expressions": [1, {"value": 2, "structure_id": true}], "expressions_structure": {}}));
         assert_eq!(condition(bad).unwrap_err().len(), 4);
+        let slip =
+            object(json!({"expressions": [{"operation": "equals"}, {"operation": "Equal"}, {"operation": "is_new"}]}));
+        assert_eq!(
+            condition(slip).unwrap_err(),
+            ["expressions.1.operation: 'Equal' is no operation, did you mean 'equals'?"]
+        );
         assert!(real_condition(Some(Map::new())).unwrap_err().message.contains("expression"));
     }
 

@@ -38,14 +38,20 @@ const UNFINISHED: [&str; 6] = ["created", "pending", "queued", "processing", "ru
 /// Looks at an unfinished simulation, a second apart.
 const LOOKS: usize = 8;
 
+/// What a simulation is about.
+pub(crate) struct Sample {
+    pipe: String,
+    card: String,
+}
+
 impl Write for SimulateAutomation {
     const OP: Op = Op::write("simulate_automation", Domain::Automation, Shape::Flat)
         .personas(&[Persona::Builder])
         .debug()
         .touches(&[IdArg::new("pipe_id", IdKind::Pipe), IdArg::new("sample_card_id", IdKind::Card)]);
-    type Keep = String;
+    type Keep = Sample;
 
-    async fn plan(self, _: &Call<'_>) -> Result<Plan<String>, ToolError> {
+    async fn plan(self, _: &Call<'_>) -> Result<Plan<Sample>, ToolError> {
         let action = self.action_id.trim();
         if action.is_empty() {
             return Err(ToolError::refused_value("'action_id' must be non-empty."));
@@ -73,11 +79,13 @@ impl Write for SimulateAutomation {
         ];
         input.extend(optional.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))));
         input.extend(self.extra_input.unwrap_or_default().into_iter().filter(|(_, value)| !value.is_null()));
-        Ok(Plan::new(pipe.to_owned()).then(automations::create_automation_simulation(input)))
+        let sample = Sample { pipe: pipe.to_owned(), card: self.sample_card_id.as_str().to_owned() };
+        Ok(Plan::new(sample).then(automations::create_automation_simulation(input)))
     }
 
-    async fn act(plan: &Plan<String>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
-        let explain = Explain::doing("simulate the automation").about("pipe", &plan.keep);
+    async fn act(plan: &Plan<Sample>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
+        let explain =
+            Explain::doing("simulate the automation").about("pipe", &plan.keep.pipe).beside("card", &plan.keep.card);
         let Some(mutation) = plan.mutations().next() else {
             return Err(ToolError::internal("the plan holds no step"));
         };
@@ -147,6 +155,23 @@ mod tests {
         let reply = mock.reply("simulate_automation", arguments()).await;
         assert_eq!(reply["simulation_id"], "9");
         assert!(reply["message"].as_str().unwrap().contains("failed"));
+        // What is missing is named as what it is, also where Pipefy does not say which of the two it is.
+        for (said, shown) in [
+            ("Card not found with id: 5", "Card not found (ID: 5)"),
+            ("Pipe not found with id: 7", "Pipe not found (ID: 7)"),
+            ("Record not found", "Pipe (ID: 7) or card (ID: 5) not found"),
+        ] {
+            let mock = Mock::new().error("createAutomationSimulation", said, "RESOURCE_NOT_FOUND");
+            let reply = mock.reply("simulate_automation", arguments()).await;
+            let message = reply["error"]["message"].as_str().unwrap();
+            assert!(message.starts_with(shown), "{message}");
+            assert_eq!(message.contains("find_cards"), shown.to_lowercase().contains("card"), "{message}");
+        }
+        let mut same = arguments();
+        same["sample_card_id"] = json!(7);
+        let mock = Mock::new().error("createAutomationSimulation", "Card not found with id: 7", "RESOURCE_NOT_FOUND");
+        let reply = mock.reply("simulate_automation", same).await;
+        assert!(reply["error"]["message"].as_str().unwrap().starts_with("Card not found (ID: 7)"), "{reply}");
         let mock = Mock::new().on("createAutomationSimulation", json!({"simulationId": " "}));
         assert!(
             mock.reply("simulate_automation", arguments()).await["error"]["message"]

@@ -34,9 +34,7 @@ impl Write for UpdateAutomation {
         let condition = rules::changed_condition(self.condition)?;
         let mut extra = rules::extra_keys(self.extra_input);
         rules::refuse_keys(&extra, &["id", "automation_id"])?;
-        if let Some(condition) = condition {
-            extra.insert("condition".to_owned(), condition.into());
-        }
+        rules::put_condition(&mut extra, condition)?;
         if extra.is_empty() {
             return Err(ToolError::refused_value(
                 "There is nothing to update: give a condition, or extra_input with keys that are not null.",
@@ -55,7 +53,8 @@ impl Write for UpdateAutomation {
     async fn act(plan: &Plan<String>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
         let explain = Explain::doing("update the automation").about("automation", &plan.keep);
         let rule = update(plan, act).await.map_err(|refused| refused.map(act, &explain))?;
-        Ok(Outcome::new(json!({ "automation": rule })).message(format!("Automation updated (ID: {}).", plan.keep)))
+        let message = format!("Automation updated (ID: {}).{}", plan.keep, rules::remark(plan));
+        Ok(Outcome::new(json!({ "automation": rule })).message(message))
     }
 
     async fn verify(_: &Plan<String>, outcome: &Outcome, call: &Call<'_>) -> Option<Verification> {

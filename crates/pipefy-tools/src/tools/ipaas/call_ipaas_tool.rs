@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::workspace::{gateway, open};
-use crate::ipaas::masked;
+use crate::ipaas::{Signed, masked};
 use crate::{
     Act, Call, Confirmation, Domain, IdArg, IdKind, Op, Outcome, Plan, Reach, Shape, ToolError, Write, digest_of,
 };
@@ -38,6 +38,8 @@ pub(crate) struct Run {
     pipe_id: String,
     tool: String,
     arguments: Map<String, Value>,
+    /// The sign-in with which the catalogue was read.
+    signed: Signed,
 }
 
 impl Write for CallIpaasTool {
@@ -53,13 +55,15 @@ impl Write for CallIpaasTool {
         let pipe_id = self.pipe_id.as_str().to_owned();
         let tool = self.tool_name;
         let arguments = self.arguments.unwrap_or_default();
-        let catalogue = open(call, &pipe_id).await?.tools().await?.list().await?;
+        let tools = open(call, &pipe_id).await?.tools().await?;
+        let catalogue = tools.list().await?;
         let entry = catalogue.iter().find(|t| t.get("name").and_then(Value::as_str) == Some(&tool));
         let nature = nature(entry, &tool, &arguments);
         let has_token = call.options.confirmation_token.as_deref().is_some_and(|token| !token.is_empty());
         let confirmation = confirmation(&pipe_id, &tool, &arguments, nature);
         let shown = shown(&arguments);
-        let mut plan = Plan::new(Run { pipe_id: pipe_id.clone(), tool: tool.clone(), arguments });
+        let mut plan =
+            Plan::new(Run { pipe_id: pipe_id.clone(), tool: tool.clone(), arguments, signed: tools.signed() });
         if nature != Nature::ReadOnly {
             plan = plan.transfer(format!("run the iPaaS tool '{tool}' of pipe {pipe_id}{shown}"));
         }
@@ -68,9 +72,8 @@ impl Write for CallIpaasTool {
     }
 
     async fn act(plan: &Plan<Run>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
-        let Run { pipe_id, tool, arguments } = &plan.keep;
-        let tools = open(act, pipe_id).await?.tools().await?;
-        let result = tools.call(tool, arguments).await?;
+        let Run { pipe_id, tool, arguments, signed } = &plan.keep;
+        let result = gateway(act)?.tools(signed, &act.budget).call(tool, arguments).await?;
         let content = result.get("content").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         let is_text = |item: &&Value| item.get("type").and_then(Value::as_str) == Some("text");
         let output: Vec<&str> =

@@ -142,6 +142,8 @@ async fn a_tool_runs_once_and_only_with_approval_when_it_destroys() {
         result(&ran),
         json!({"pipe_id": "7", "tool_name": "list_flows", "output": "a\nb", "content": [{"type": "image"}]})
     );
+    // The catalogue and the tool are reached with one sign-in.
+    assert_eq!(ipaas.seen().iter().filter(|line| line.as_str() == "/token").count(), 1, "{:?}", ipaas.seen());
     let broke = ipaas.mock().reply("call_ipaas_tool", json!({"pipe_id": 7, "tool_name": "run_flow"})).await;
     assert_eq!(broke["error"]["message"], "it broke");
     let calls = |ipaas: &Ipaas| ipaas.seen().iter().filter(|line| line.ends_with("tools/call")).count();
@@ -215,6 +217,52 @@ async fn failures_name_their_step_and_hold_no_token() {
     }
     let off = Mock::new().reply("get_ipaas_tools", json!({"pipe_id": 7})).await;
     assert!(off["error"]["message"].as_str().unwrap().contains("disabled"));
+}
+
+#[tokio::test]
+async fn consent_is_prepared_from_the_piece_and_its_oauth_client() {
+    fn pieces(path: &str, body: &Value) -> (u16, &'static str, String) {
+        let json = |value: Value| (200, "content-type: application/json\r\n", value.to_string());
+        match path {
+            "/api/v1/pieces/@s/piece-c" | "/api/v1/pieces/lost" | "/api/v1/pieces/mute" => {
+                json(json!({"auth": [{"type": "SECRET_TEXT"}, {"type": "OAUTH2", "scope": ["read", "write"]}]}))
+            }
+            "/api/v1/pieces/plain" => json(json!({"auth": {"type": "SECRET_TEXT"}})),
+            "/api/v1/oauth-apps?limit=100" => {
+                json(json!({"data": [{"pieceName": "other", "clientId": "x"}], "next": "n2"}))
+            }
+            "/api/v1/oauth-apps?limit=100&cursor=n2" => json(json!({"data": [
+                {"pieceName": "@s/piece-c", "clientId": "c-1"}, {"pieceName": "mute", "clientId": "c-2"}], "next": null})),
+            "/api/v1/app-connections/oauth2/authorization-url" if body["pieceName"] == "mute" => {
+                json(json!({"ok": true}))
+            }
+            "/api/v1/app-connections/oauth2/authorization-url" => {
+                assert!(body["redirectUrl"].as_str().unwrap().ends_with("/redirect"));
+                json(
+                    json!({"authorizationUrl": format!("https://consent.example/{}", body["clientId"].as_str().unwrap()), "codeVerifier": "v"}),
+                )
+            }
+            _ => signed_in(path, body),
+        }
+    }
+    let ipaas = Ipaas::start(pieces).await;
+    let ask = async |piece: &str| {
+        ipaas.mock().reply("get_ipaas_connection_auth_url", json!({"pipe_id": 7, "piece_name": piece})).await
+    };
+    let asked = result(&ask("@s/piece-c").await);
+    assert_eq!(asked["authorization_url"], "https://consent.example/c-1");
+    let expected = json!({"type": "PLATFORM_OAUTH2", "client_id": "c-1", "redirect_url": format!("{}/redirect", ipaas.base),
+        "scope": "read write", "code_verifier": "v"});
+    assert_eq!(asked["completion"], expected);
+    for (piece, part) in [
+        ("plain", "does not use an OAuth connection"),
+        ("lost", "No OAuth client is configured"),
+        ("mute", "iPaaS authorization URL: the answer came without 'authorizationUrl'"),
+        ("gone", "iPaaS piece lookup failed (HTTP 404)"),
+    ] {
+        let reply = ask(piece).await;
+        assert!(reply["error"]["message"].as_str().unwrap().contains(part), "{reply}");
+    }
 }
 
 #[tokio::test]

@@ -6,11 +6,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::item::{self, Deletes, Ids};
+use super::item::{self, Change, Changes, Ids};
 use crate::tools::agents::behaviors::{lax_bool, level};
 use crate::tools::agents::tokens::is_digits;
 use crate::tools::shared::required_text;
-use crate::{Act, Call, Domain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Verification, Write};
+use crate::{Domain, IdArg, IdKind, Op, Persona, Shape, ToolError};
 
 /// Creates a knowledge base data lookup: a search in a source pipe's cards.
 #[derive(Deserialize, JsonSchema)]
@@ -171,66 +171,45 @@ fn condition(given: Map<String, Value>) -> Result<Map<String, Value>, Vec<String
     if problems.is_empty() { Ok(condition) } else { Err(problems) }
 }
 
-impl Write for CreateAiKnowledgeBaseDataLookup {
+impl Changes for CreateAiKnowledgeBaseDataLookup {
+    const KIND: Knowledge = KIND;
     const OP: Op = Op::write("create_ai_knowledge_base_data_lookup", Domain::Intelligence, Shape::EnvelopeOrFlat)
         .personas(BUILDER)
         .touches(&[PIPE, SOURCE]);
-    type Keep = String;
 
-    async fn plan(self, _: &Call<'_>) -> Result<Plan<String>, ToolError> {
-        let pipe = required_text("pipe_uuid", &self.pipe_uuid)?;
-        let mut input = Map::new();
-        input.insert("pipeUuid".to_owned(), pipe.into());
+    fn change(self) -> Result<Change, ToolError> {
+        let (pipe_uuid, mut input) = item::new_in(&self.pipe_uuid)?;
         item::texts(&mut input, Some(&self.name), None, Some(&self.description))?;
         let query = self.search_query.as_deref();
         define(&mut input, &self.source_repo_id, &self.output_fields, self.conditions, query)?;
-        Ok(Plan::new(pipe.to_owned()).then(KIND.create(input)))
-    }
-
-    async fn act(plan: &Plan<String>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
-        item::save(plan, act, KIND, "createAiKnowledgeBaseDataLookup", "created").await
-    }
-
-    async fn verify(plan: &Plan<String>, outcome: &Outcome, call: &Call<'_>) -> Option<Verification> {
-        item::read_back(outcome, call, KIND, &plan.keep).await
+        Ok(Change::Create { pipe_uuid, input })
     }
 }
 
-impl Write for UpdateAiKnowledgeBaseDataLookup {
+impl Changes for UpdateAiKnowledgeBaseDataLookup {
+    const KIND: Knowledge = KIND;
     const OP: Op = Op::write("update_ai_knowledge_base_data_lookup", Domain::Intelligence, Shape::EnvelopeOrFlat)
         .personas(BUILDER)
         .touches(&[ITEM, PIPE, SOURCE]);
-    type Keep = Ids;
 
-    async fn plan(self, call: &Call<'_>) -> Result<Plan<Ids>, ToolError> {
+    fn change(self) -> Result<Change, ToolError> {
         let ids = Ids::new(&self.data_lookup_id, &self.pipe_uuid)?;
         let mut input = Map::new();
-        input.insert("pipeUuid".to_owned(), ids.pipe_uuid.clone().into());
-        input.insert(KIND.id_key().to_owned(), ids.id.clone().into());
         let query = self.search_query.as_deref();
         define(&mut input, &self.source_repo_id, &self.output_fields, self.conditions, query)?;
         item::texts(&mut input, self.name.as_deref(), None, self.description.as_deref())?;
-        let mutation = KIND.update(input);
-        Ok(item::plan_change(call, KIND, ids, mutation).await)
-    }
-
-    async fn act(plan: &Plan<Ids>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
-        item::save(plan, act, KIND, "updateAiKnowledgeBaseDataLookup", "updated").await
-    }
-
-    async fn verify(plan: &Plan<Ids>, outcome: &Outcome, call: &Call<'_>) -> Option<Verification> {
-        item::read_back(outcome, call, KIND, &plan.keep.pipe_uuid).await
+        Ok(Change::Update { ids, input })
     }
 }
 
-impl Deletes for DeleteAiKnowledgeBaseDataLookup {
+impl Changes for DeleteAiKnowledgeBaseDataLookup {
     const KIND: Knowledge = KIND;
     const OP: Op = Op::destructive("delete_ai_knowledge_base_data_lookup", Domain::Intelligence, Shape::EnvelopeOrFlat)
         .personas(BUILDER)
         .touches(&[ITEM, PIPE]);
 
-    fn ids(&self) -> Result<Ids, ToolError> {
-        Ids::new(&self.data_lookup_id, &self.pipe_uuid)
+    fn change(self) -> Result<Change, ToolError> {
+        Ids::new(&self.data_lookup_id, &self.pipe_uuid).map(Change::Delete)
     }
 }
 

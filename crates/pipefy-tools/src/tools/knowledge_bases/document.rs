@@ -1,6 +1,6 @@
 //! Documents: a PDF of this machine is put into Pipefy's storage, and an item refers to it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use pipefy::knowledge_bases::{self, Knowledge};
 use pipefy::{Id, TransferError, attachments};
@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Map;
 
-use super::item::{self, Deletes, Ids};
+use super::item::{self, Change, Changes, Ids};
 use crate::tools::classified::KNOWLEDGE;
 use crate::tools::local_file;
 use crate::tools::shared::{required_text, text_of};
@@ -72,10 +72,14 @@ pub(crate) struct Document {
     pipe_uuid: String,
 }
 
-async fn look(path: &std::path::Path, given: &str) -> Result<u64, ToolError> {
+/// The size of a file that may be uploaded.
+async fn look(path: &Path, given: &str) -> Result<u64, ToolError> {
     let facts = tokio::fs::metadata(path).await.map_err(|e| unread(given, &local_file::reason(&e)))?;
     if !facts.is_file() {
         return Err(unread(given, "it is no regular file"));
+    }
+    if facts.len() == 0 {
+        return Err(unread(given, "it is empty"));
     }
     if facts.len() > LARGEST {
         return Err(unread(given, &format!("it has {} bytes, and {LARGEST} are allowed", facts.len())));
@@ -91,10 +95,9 @@ impl Write for CreateAiKnowledgeBaseDocument {
     type Keep = Document;
 
     async fn plan(self, call: &Call<'_>) -> Result<Plan<Document>, ToolError> {
-        let pipe = required_text("pipe_uuid", &self.pipe_uuid)?;
+        let (pipe_uuid, mut input) = item::new_in(&self.pipe_uuid)?;
+        let pipe = pipe_uuid.as_str();
         let given = required_text("file_path", &self.file_path)?;
-        let mut input = Map::new();
-        input.insert("pipeUuid".to_owned(), pipe.into());
         item::texts(&mut input, Some(&self.name), None, Some(&self.description))?;
         let local = call.local("Upload documents where they are.").map_err(|e| at("file_read", e))?;
         if !given.to_ascii_lowercase().ends_with(".pdf") {
@@ -115,7 +118,7 @@ impl Write for CreateAiKnowledgeBaseDocument {
         })?;
         input.insert("documentUrl".to_owned(), unknown("downloadUrl from createPresignedUrl"));
         let presigned = attachments::create_presigned_url(&organization, &name, Some(PDF), Some(size));
-        let document = Document { given: given.to_owned(), path, size, pipe_uuid: pipe.to_owned() };
+        let document = Document { given: given.to_owned(), path, size, pipe_uuid: pipe_uuid.clone() };
         Ok(Plan::new(document)
             .then(presigned)
             .transfer(format!("PUT {size} bytes of {name} to the url from createPresignedUrl"))
@@ -129,11 +132,12 @@ impl Write for CreateAiKnowledgeBaseDocument {
         let (Some(presigned), Some(create)) = (steps.next(), steps.next()) else {
             return Err(ToolError::internal("the plan holds too few steps"));
         };
-        // Looked at and read before anything is sent: it may have changed since the plan.
+        // Opened before anything is sent, and looked at again: it may have changed since the plan.
         let size = look(&document.path, &document.given).await?;
-        let bytes =
-            tokio::fs::read(&document.path).await.map_err(|e| unread(&document.given, &local_file::reason(&e)))?;
-        if size != document.size || bytes.len() as u64 != size {
+        let file = tokio::fs::File::open(&document.path)
+            .await
+            .map_err(|e| unread(&document.given, &local_file::reason(&e)))?;
+        if size != document.size {
             return Err(unread(&document.given, "it changed while it was being read; try again"));
         }
         let presigned =
@@ -147,7 +151,7 @@ impl Write for CreateAiKnowledgeBaseDocument {
             ));
         };
         let transfer = act.session.transfer();
-        transfer.upload(&upload, Some(PDF), size, bytes, &act.budget).await.map_err(not_uploaded)?;
+        transfer.upload(&upload, Some(PDF), size, file, &act.budget).await.map_err(not_uploaded)?;
         let mut create = create.clone();
         if let Some(serde_json::Value::Object(input)) = create.variables_mut().get_mut("input") {
             input.insert("documentUrl".to_owned(), download.into());
@@ -173,42 +177,31 @@ fn not_uploaded(error: TransferError) -> ToolError {
     }
 }
 
-impl Write for UpdateAiKnowledgeBaseDocument {
+impl Changes for UpdateAiKnowledgeBaseDocument {
+    const KIND: Knowledge = KIND;
     const OP: Op = Op::write("update_ai_knowledge_base_document", Domain::Intelligence, Shape::EnvelopeOrFlat)
         .personas(BUILDER)
         .touches(&[ITEM, PIPE]);
-    type Keep = Ids;
 
-    async fn plan(self, call: &Call<'_>) -> Result<Plan<Ids>, ToolError> {
+    fn change(self) -> Result<Change, ToolError> {
         let ids = Ids::new(&self.document_id, &self.pipe_uuid)?;
         if self.name.is_none() && self.description.is_none() {
             return Err(ToolError::invalid("Give at least one of name, description."));
         }
         let mut input = Map::new();
-        input.insert("pipeUuid".to_owned(), ids.pipe_uuid.clone().into());
-        input.insert(KIND.id_key().to_owned(), ids.id.clone().into());
         item::texts(&mut input, self.name.as_deref(), None, self.description.as_deref())?;
-        let mutation = KIND.update(input);
-        Ok(item::plan_change(call, KIND, ids, mutation).await)
-    }
-
-    async fn act(plan: &Plan<Ids>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
-        item::save(plan, act, KIND, "updateAiKnowledgeBaseDocument", "updated").await
-    }
-
-    async fn verify(plan: &Plan<Ids>, outcome: &Outcome, call: &Call<'_>) -> Option<Verification> {
-        item::read_back(outcome, call, KIND, &plan.keep.pipe_uuid).await
+        Ok(Change::Update { ids, input })
     }
 }
 
-impl Deletes for DeleteAiKnowledgeBaseDocument {
+impl Changes for DeleteAiKnowledgeBaseDocument {
     const KIND: Knowledge = KIND;
     const OP: Op = Op::destructive("delete_ai_knowledge_base_document", Domain::Intelligence, Shape::EnvelopeOrFlat)
         .personas(BUILDER)
         .touches(&[ITEM, PIPE]);
 
-    fn ids(&self) -> Result<Ids, ToolError> {
-        Ids::new(&self.document_id, &self.pipe_uuid)
+    fn change(self) -> Result<Change, ToolError> {
+        Ids::new(&self.document_id, &self.pipe_uuid).map(Change::Delete)
     }
 }
 
@@ -295,7 +288,20 @@ mod tests {
 
         let mut missing = arguments(&folder);
         missing["file_path"] = json!(folder.path().join("other.pdf"));
-        for (path, part) in [(missing["file_path"].clone(), "not found"), (json!("note.txt"), ".pdf")] {
+        let empty = folder.path().join("empty.PDF");
+        std::fs::write(&empty, "").unwrap();
+        let big = folder.path().join("big.pdf");
+        std::fs::File::create(&big).unwrap().set_len(super::LARGEST + 1).unwrap();
+        let place = folder.path().join("folder.pdf");
+        std::fs::create_dir(&place).unwrap();
+        for (path, part) in [
+            (missing["file_path"].clone(), "not found"),
+            (json!("note.txt"), ".pdf"),
+            (json!("~nobody/a.pdf"), "~nobody/a.pdf"),
+            (json!(empty), "empty"),
+            (json!(big), "20971520"),
+            (json!(place), "no regular file"),
+        ] {
             missing["file_path"] = path;
             let mock = Mock::new();
             let reply = mock.reply("create_ai_knowledge_base_document", missing.clone()).await;

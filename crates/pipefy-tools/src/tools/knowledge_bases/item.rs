@@ -1,6 +1,5 @@
 //! What the three kinds of knowledge share: checks, the shape of answers, writing.
 
-use pipefy::Mutation;
 use pipefy::knowledge_bases::Knowledge;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -8,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::tools::classified::{KNOWLEDGE, done};
 use crate::tools::shared::{required_text, send};
-use crate::{Act, Call, Confirmation, Op, Outcome, Plan, ToolError, Verification, Write, dig};
+use crate::{Act, Call, Confirmation, Op, Outcome, Plan, Read, ToolError, Verification, Write, dig};
 
 /// Characters of a text at most.
 const CONTENT: usize = 3_500;
@@ -43,7 +42,7 @@ fn id_argument(kind: Knowledge) -> &'static str {
 }
 
 /// The ids that name an item.
-pub struct Ids {
+pub(crate) struct Ids {
     pub(crate) id: String,
     pub(crate) pipe_uuid: String,
 }
@@ -88,7 +87,7 @@ pub(crate) async fn read(call: &Call<'_>, kind: Knowledge, ids: &Ids) -> Result<
 }
 
 /// One item as a result.
-pub(crate) async fn get(call: &Call<'_>, kind: Knowledge, ids: &Ids) -> Result<Outcome, ToolError> {
+async fn get(call: &Call<'_>, kind: Knowledge, ids: &Ids) -> Result<Outcome, ToolError> {
     match read(call, kind, ids).await.map_err(|e| KNOWLEDGE.failure(e))? {
         Some(item) => Ok(done(call, json!({ key(kind): item }), format!("The {} was loaded.", noun(kind)))),
         None => Err(ToolError::not_found(format!(
@@ -97,21 +96,6 @@ pub(crate) async fn get(call: &Call<'_>, kind: Knowledge, ids: &Ids) -> Result<O
             ids.id
         ))),
     }
-}
-
-/// Sends the only step of a plan and gives the item of its answer.
-pub(crate) async fn save<K>(
-    plan: &Plan<K>,
-    act: &Act<'_, '_>,
-    kind: Knowledge,
-    root: &str,
-    verb: &str,
-) -> Result<Outcome, ToolError> {
-    let Some(mutation) = plan.mutations().next() else {
-        return Err(ToolError::internal("the plan holds no step"));
-    };
-    let value = act.send(mutation).await.map_err(|e| KNOWLEDGE.unproven(e, root))?.value();
-    saved(act, &value, kind, root, verb)
 }
 
 /// The item of an answer.
@@ -134,41 +118,89 @@ pub(crate) fn saved(
     }
 }
 
-/// Plans a change or deletion; a dry run shows the item as it is.
-pub(crate) async fn plan_change(call: &Call<'_>, kind: Knowledge, ids: Ids, mutation: Mutation) -> Plan<Ids> {
-    let before = if call.options.dry_run { read(call, kind, &ids).await.ok().flatten() } else { None };
-    let mut plan = Plan::new(ids).then(mutation);
-    plan.before = before;
-    plan
+/// What a write does to an item.
+pub(crate) enum Change {
+    /// Makes one in a pipe.
+    Create { pipe_uuid: String, input: Map<String, Value> },
+    /// Changes one; what is not in the input stays.
+    Update { ids: Ids, input: Map<String, Value> },
+    /// Deletes one for good.
+    Delete(Ids),
 }
 
-/// The deletion of an item, whatever its kind: the arguments say which.
-pub(crate) trait Deletes: DeserializeOwned + JsonSchema + Send + 'static {
+/// The beginning of a new item's input: its pipe.
+///
+/// # Errors
+/// `pipe_uuid` is blank.
+pub(crate) fn new_in(pipe_uuid: &str) -> Result<(String, Map<String, Value>), ToolError> {
+    let pipe = required_text("pipe_uuid", pipe_uuid)?;
+    let mut input = Map::new();
+    input.insert("pipeUuid".to_owned(), pipe.into());
+    Ok((pipe.to_owned(), input))
+}
+
+/// A write of an item, whatever its kind: the arguments say what it does.
+pub(crate) trait Changes: DeserializeOwned + JsonSchema + Send + 'static {
     /// Its kind.
     const KIND: Knowledge;
     /// The operation.
     const OP: Op;
 
-    /// The ids that the arguments name.
-    fn ids(&self) -> Result<Ids, ToolError>;
+    /// What is to be done.
+    ///
+    /// # Errors
+    /// Wrong arguments; nothing was sent.
+    fn change(self) -> Result<Change, ToolError>;
 }
 
-impl<T: Deletes> Write for T {
-    const OP: Op = <T as Deletes>::OP;
-    type Keep = Ids;
+/// What a write needs to know afterwards.
+pub struct Kept {
+    pipe_uuid: String,
+    verb: &'static str,
+    /// The item; blank for one that is made.
+    id: String,
+}
 
-    async fn plan(self, call: &Call<'_>) -> Result<Plan<Ids>, ToolError> {
-        let ids = self.ids()?;
+impl<T: Changes> Write for T {
+    const OP: Op = <T as Changes>::OP;
+    type Keep = Kept;
+
+    async fn plan(self, call: &Call<'_>) -> Result<Plan<Kept>, ToolError> {
+        let (verb, ids, mutation) = match self.change()? {
+            Change::Create { pipe_uuid, input } => {
+                let kept = Kept { pipe_uuid, verb: "create", id: String::new() };
+                return Ok(Plan::new(kept).then(T::KIND.create(input)));
+            }
+            Change::Update { ids, mut input } => {
+                input.insert("pipeUuid".to_owned(), ids.pipe_uuid.clone().into());
+                input.insert(T::KIND.id_key().to_owned(), ids.id.clone().into());
+                ("update", ids, T::KIND.update(input))
+            }
+            Change::Delete(ids) => {
+                let mutation = T::KIND.delete(&ids.id, &ids.pipe_uuid);
+                ("delete", ids, mutation)
+            }
+        };
+        // A dry run shows the item as it is.
+        let before = if call.options.dry_run { read(call, T::KIND, &ids).await.ok().flatten() } else { None };
         let confirmation = Confirmation::delete(
             format!("{} (ID: {})", noun(T::KIND), ids.id),
             json!({ id_argument(T::KIND): ids.id, "pipe_uuid": ids.pipe_uuid }),
         );
-        let mutation = T::KIND.delete(&ids.id, &ids.pipe_uuid);
-        Ok(plan_change(call, T::KIND, ids, mutation).await.confirm(confirmation))
+        let Ids { id, pipe_uuid } = ids;
+        let mut plan = Plan::new(Kept { pipe_uuid, verb, id }).then(mutation);
+        plan.before = before;
+        Ok(if verb == "delete" { plan.confirm(confirmation) } else { plan })
     }
 
-    async fn act(plan: &Plan<Ids>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
-        let tool = <T as Deletes>::OP.name;
+    async fn act(plan: &Plan<Kept>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
+        let Kept { verb, id, .. } = &plan.keep;
+        if *verb != "delete" {
+            let root = T::KIND.write_root(verb);
+            let value = send(plan, act).await.map_err(|e| KNOWLEDGE.unproven(e, &root))?.value();
+            return saved(act, &value, T::KIND, &root, &format!("{verb}d"));
+        }
+        let tool = <T as Changes>::OP.name;
         send(plan, act).await.map_err(|error| match &error {
             pipefy::Error::Declined { messages, .. } => {
                 let why =
@@ -178,18 +210,44 @@ impl<T: Deletes> Write for T {
             }
             _ => KNOWLEDGE.unproven(error, tool),
         })?;
-        let id = &plan.keep.id;
         Ok(done(act, json!({ "deleted_id": id }), format!("The {} was deleted (ID: {id}).", noun(T::KIND))))
     }
 
-    async fn verify(plan: &Plan<Ids>, _: &Outcome, call: &Call<'_>) -> Option<Verification> {
-        Some(match read(call, T::KIND, &plan.keep).await {
+    async fn verify(plan: &Plan<Kept>, outcome: &Outcome, call: &Call<'_>) -> Option<Verification> {
+        let Kept { pipe_uuid, verb, id } = &plan.keep;
+        if *verb != "delete" {
+            return read_back(outcome, call, T::KIND, pipe_uuid).await;
+        }
+        let ids = Ids { id: id.clone(), pipe_uuid: pipe_uuid.clone() };
+        Some(match read(call, T::KIND, &ids).await {
             Ok(item) => Verification::of(item.is_none(), "read the item again"),
             Err(error) if crate::NOT_FOUND_CODES.iter().any(|code| error.has_code(code)) => {
                 Verification::of(true, "the item can no longer be found")
             }
             Err(error) => Verification::unknown(error.to_string()),
         })
+    }
+}
+
+/// A read of one item, whatever its kind.
+pub(crate) trait Shows: DeserializeOwned + JsonSchema + Send + 'static {
+    /// Its kind.
+    const KIND: Knowledge;
+    /// The operation.
+    const OP: Op;
+
+    /// The ids that the arguments name.
+    ///
+    /// # Errors
+    /// One is blank.
+    fn ids(&self) -> Result<Ids, ToolError>;
+}
+
+impl<T: Shows> Read for T {
+    const OP: Op = <T as Shows>::OP;
+
+    async fn read(self, call: &Call<'_>) -> Result<Outcome, ToolError> {
+        get(call, T::KIND, &self.ids()?).await
     }
 }
 

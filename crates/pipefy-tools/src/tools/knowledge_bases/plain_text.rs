@@ -6,9 +6,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Map;
 
-use super::item::{self, Deletes, Ids};
-use crate::tools::shared::required_text;
-use crate::{Act, Call, Domain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Verification, Write};
+use super::item::{self, Change, Changes, Ids};
+use crate::{Domain, IdArg, IdKind, Op, Persona, Shape, ToolError};
 
 /// Creates a knowledge base plain text.
 #[derive(Deserialize, JsonSchema)]
@@ -48,65 +47,44 @@ const BUILDER: &[Persona] = &[Persona::Builder];
 const PIPE: IdArg = IdArg::new("pipe_uuid", IdKind::PipeUuid);
 const ITEM: IdArg = IdArg::within("plain_text_id", IdKind::KnowledgeBase);
 
-impl Write for CreateAiKnowledgeBasePlainText {
+impl Changes for CreateAiKnowledgeBasePlainText {
+    const KIND: Knowledge = KIND;
     const OP: Op = Op::write("create_ai_knowledge_base_plain_text", Domain::Intelligence, Shape::EnvelopeOrFlat)
         .personas(BUILDER)
         .touches(&[PIPE]);
-    type Keep = String;
 
-    async fn plan(self, _: &Call<'_>) -> Result<Plan<String>, ToolError> {
-        let pipe = required_text("pipe_uuid", &self.pipe_uuid)?;
-        let mut input = Map::new();
-        input.insert("pipeUuid".to_owned(), pipe.into());
+    fn change(self) -> Result<Change, ToolError> {
+        let (pipe_uuid, mut input) = item::new_in(&self.pipe_uuid)?;
         item::texts(&mut input, Some(&self.name), Some(&self.content), Some(&self.description))?;
-        Ok(Plan::new(pipe.to_owned()).then(KIND.create(input)))
-    }
-
-    async fn act(plan: &Plan<String>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
-        item::save(plan, act, KIND, "createAiKnowledgeBasePlainText", "created").await
-    }
-
-    async fn verify(plan: &Plan<String>, outcome: &Outcome, call: &Call<'_>) -> Option<Verification> {
-        item::read_back(outcome, call, KIND, &plan.keep).await
+        Ok(Change::Create { pipe_uuid, input })
     }
 }
 
-impl Write for UpdateAiKnowledgeBasePlainText {
+impl Changes for UpdateAiKnowledgeBasePlainText {
+    const KIND: Knowledge = KIND;
     const OP: Op = Op::write("update_ai_knowledge_base_plain_text", Domain::Intelligence, Shape::EnvelopeOrFlat)
         .personas(BUILDER)
         .touches(&[ITEM, PIPE]);
-    type Keep = Ids;
 
-    async fn plan(self, call: &Call<'_>) -> Result<Plan<Ids>, ToolError> {
+    fn change(self) -> Result<Change, ToolError> {
         let ids = Ids::new(&self.plain_text_id, &self.pipe_uuid)?;
         if self.name.is_none() && self.content.is_none() && self.description.is_none() {
             return Err(ToolError::invalid("Give at least one of name, content, description."));
         }
         let mut input = Map::new();
-        input.insert("pipeUuid".to_owned(), ids.pipe_uuid.clone().into());
-        input.insert(KIND.id_key().to_owned(), ids.id.clone().into());
         item::texts(&mut input, self.name.as_deref(), self.content.as_deref(), self.description.as_deref())?;
-        let mutation = KIND.update(input);
-        Ok(item::plan_change(call, KIND, ids, mutation).await)
-    }
-
-    async fn act(plan: &Plan<Ids>, act: &Act<'_, '_>) -> Result<Outcome, ToolError> {
-        item::save(plan, act, KIND, "updateAiKnowledgeBasePlainText", "updated").await
-    }
-
-    async fn verify(plan: &Plan<Ids>, outcome: &Outcome, call: &Call<'_>) -> Option<Verification> {
-        item::read_back(outcome, call, KIND, &plan.keep.pipe_uuid).await
+        Ok(Change::Update { ids, input })
     }
 }
 
-impl Deletes for DeleteAiKnowledgeBasePlainText {
+impl Changes for DeleteAiKnowledgeBasePlainText {
     const KIND: Knowledge = KIND;
     const OP: Op = Op::destructive("delete_ai_knowledge_base_plain_text", Domain::Intelligence, Shape::EnvelopeOrFlat)
         .personas(BUILDER)
         .touches(&[ITEM, PIPE]);
 
-    fn ids(&self) -> Result<Ids, ToolError> {
-        Ids::new(&self.plain_text_id, &self.pipe_uuid)
+    fn change(self) -> Result<Change, ToolError> {
+        Ids::new(&self.plain_text_id, &self.pipe_uuid).map(Change::Delete)
     }
 }
 

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::item::{self, Ids};
+use super::item::{Ids, Shows};
 use crate::tools::classified::{KNOWLEDGE, Probe, done};
 use crate::tools::shared::{list_at, required_text};
 use crate::{Call, Domain, IdArg, IdKind, Op, Outcome, Persona, Read, Shape, ToolError};
@@ -61,33 +61,36 @@ impl Read for GetAiKnowledgeBases {
     }
 }
 
-impl Read for GetAiKnowledgeBasePlainText {
+impl Shows for GetAiKnowledgeBasePlainText {
+    const KIND: Knowledge = Knowledge::PlainText;
     const OP: Op = Op::read("get_ai_knowledge_base_plain_text", Domain::Intelligence, Shape::EnvelopeOrFlat)
         .personas(PERSONAS)
         .touches(&[IdArg::within("plain_text_id", IdKind::KnowledgeBase), PIPE]);
 
-    async fn read(self, call: &Call<'_>) -> Result<Outcome, ToolError> {
-        item::get(call, Knowledge::PlainText, &Ids::new(&self.plain_text_id, &self.pipe_uuid)?).await
+    fn ids(&self) -> Result<Ids, ToolError> {
+        Ids::new(&self.plain_text_id, &self.pipe_uuid)
     }
 }
 
-impl Read for GetAiKnowledgeBaseDocument {
+impl Shows for GetAiKnowledgeBaseDocument {
+    const KIND: Knowledge = Knowledge::Document;
     const OP: Op = Op::read("get_ai_knowledge_base_document", Domain::Intelligence, Shape::EnvelopeOrFlat)
         .personas(PERSONAS)
         .touches(&[IdArg::within("document_id", IdKind::KnowledgeBase), PIPE]);
 
-    async fn read(self, call: &Call<'_>) -> Result<Outcome, ToolError> {
-        item::get(call, Knowledge::Document, &Ids::new(&self.document_id, &self.pipe_uuid)?).await
+    fn ids(&self) -> Result<Ids, ToolError> {
+        Ids::new(&self.document_id, &self.pipe_uuid)
     }
 }
 
-impl Read for GetAiKnowledgeBaseDataLookup {
+impl Shows for GetAiKnowledgeBaseDataLookup {
+    const KIND: Knowledge = Knowledge::DataLookup;
     const OP: Op = Op::read("get_ai_knowledge_base_data_lookup", Domain::Intelligence, Shape::EnvelopeOrFlat)
         .personas(PERSONAS)
         .touches(&[IdArg::within("data_lookup_id", IdKind::KnowledgeBase), PIPE]);
 
-    async fn read(self, call: &Call<'_>) -> Result<Outcome, ToolError> {
-        item::get(call, Knowledge::DataLookup, &Ids::new(&self.data_lookup_id, &self.pipe_uuid)?).await
+    fn ids(&self) -> Result<Ids, ToolError> {
+        Ids::new(&self.data_lookup_id, &self.pipe_uuid)
     }
 }
 

@@ -10,9 +10,9 @@ use super::organization::{period, uuid_of};
 use crate::tools::dates::{is_date, is_reversed};
 use crate::{Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Read, Shape, ToolError};
 
-/// Shows how many AI credits agents used in a range of dates.
+/// An organization and the part of its usage that is shown.
 #[derive(Deserialize, JsonSchema)]
-pub(crate) struct GetAgentsUsage {
+struct Range {
     /// Uuid or numeric id.
     organization_uuid: CheckedId,
     /// ISO 8601.
@@ -29,23 +29,18 @@ pub(crate) struct GetAgentsUsage {
     sort: Option<Map<String, Value>>,
 }
 
+/// Shows how many AI credits agents used in a range of dates.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct GetAgentsUsage {
+    #[serde(flatten)]
+    range: Range,
+}
+
 /// Shows how often automations ran in a range of dates.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct GetAutomationsUsage {
-    /// Uuid or numeric id.
-    organization_uuid: CheckedId,
-    /// ISO 8601.
-    filter_date_from: String,
-    /// ISO 8601.
-    filter_date_to: String,
-    /// Keys of FilterParams, e.g. {status, action, event}.
-    #[serde(default)]
-    filters: Option<Map<String, Value>>,
-    #[serde(default)]
-    search: Option<String>,
-    /// {field, direction}.
-    #[serde(default)]
-    sort: Option<Map<String, Value>>,
+    #[serde(flatten)]
+    range: Range,
 }
 
 /// Shows an organization's AI credits: limit, used, by kind.
@@ -57,35 +52,37 @@ pub(crate) struct GetAiCreditUsage {
     period: String,
 }
 
-fn dates<'a>(from: &'a str, to: &'a str) -> Result<Usage<'a>, ToolError> {
-    let (from, to) = (from.trim(), to.trim());
-    for (name, date) in [("filter_date_from", from), ("filter_date_to", to)] {
-        if date.is_empty() {
-            return Err(ToolError::invalid(format!("{name} must not be blank.")));
+impl Range {
+    async fn load(
+        &self,
+        call: &Call<'_>,
+        query: fn(&str, &Usage<'_>) -> Query,
+        message: &str,
+    ) -> Result<Outcome, ToolError> {
+        let (from, to) = (self.filter_date_from.trim(), self.filter_date_to.trim());
+        for (name, date) in [("filter_date_from", from), ("filter_date_to", to)] {
+            if date.is_empty() {
+                return Err(ToolError::invalid(format!("{name} must not be blank.")));
+            }
+            if !is_date(date) {
+                return Err(ToolError::invalid(format!(
+                    "{name} must be ISO 8601: a day (YYYY-MM-DD) or a date-time, such as 2026-01-31T00:00:00Z."
+                )));
+            }
         }
-        if !is_date(date) {
+        if is_reversed(from, to) {
             return Err(ToolError::invalid(format!(
-                "{name} must be ISO 8601: a day (YYYY-MM-DD) or a date-time, such as 2026-01-31T00:00:00Z."
+                "filter_date_from ({from}) lies after filter_date_to ({to}); exchange them."
             )));
         }
+        let organization = self.organization_uuid.as_str();
+        let uuid = uuid_of(call, organization).await?;
+        let (filters, search, sort) = (self.filters.as_ref(), self.search.as_deref(), self.sort.as_ref());
+        let explain = Explain::doing("load the usage").about("organization", organization);
+        let usage = Usage { from, to, filters, search, sort };
+        let data = call.query(query(&uuid, &usage)).await.map_err(|e| explain.map(call, e))?;
+        Ok(Outcome::new(data).message(message))
     }
-    if is_reversed(from, to) {
-        return Err(ToolError::invalid("filter_date_from must not be after filter_date_to."));
-    }
-    Ok(Usage { from, to, ..Usage::default() })
-}
-
-async fn usage(
-    call: &Call<'_>,
-    organization: &str,
-    usage: Usage<'_>,
-    query: fn(&str, &Usage<'_>) -> Query,
-    message: &str,
-) -> Result<Outcome, ToolError> {
-    let uuid = uuid_of(call, organization).await?;
-    let explain = Explain::doing("load the usage").about("organization", organization);
-    let data = call.query(query(&uuid, &usage)).await.map_err(|e| explain.map(call, e))?;
-    Ok(Outcome::new(data).message(message))
 }
 
 impl Read for GetAgentsUsage {
@@ -95,11 +92,7 @@ impl Read for GetAgentsUsage {
         .touches(&[IdArg::new("organization_uuid", IdKind::Organization)]);
 
     async fn read(self, call: &Call<'_>) -> Result<Outcome, ToolError> {
-        let mut what = dates(&self.filter_date_from, &self.filter_date_to)?;
-        what.filters = self.filters.as_ref();
-        what.search = self.search.as_deref();
-        what.sort = self.sort.as_ref();
-        usage(call, &self.organization_uuid, what, observability::get_agents_usage, "AI agent usage loaded.").await
+        self.range.load(call, observability::get_agents_usage, "AI agent usage loaded.").await
     }
 }
 
@@ -110,12 +103,7 @@ impl Read for GetAutomationsUsage {
         .touches(&[IdArg::new("organization_uuid", IdKind::Organization)]);
 
     async fn read(self, call: &Call<'_>) -> Result<Outcome, ToolError> {
-        let mut what = dates(&self.filter_date_from, &self.filter_date_to)?;
-        what.filters = self.filters.as_ref();
-        what.search = self.search.as_deref();
-        what.sort = self.sort.as_ref();
-        usage(call, &self.organization_uuid, what, observability::get_automations_usage, "Automation usage loaded.")
-            .await
+        self.range.load(call, observability::get_automations_usage, "Automation usage loaded.").await
     }
 }
 
@@ -180,6 +168,10 @@ mod tests {
                 .unwrap()
                 .contains("filter_date_to")
         );
+        let mut reversed = arguments(json!(UUID));
+        reversed["filter_date_from"] = json!("2026-02-02T00:00:00Z");
+        let reply = mock.reply("get_automations_usage", reversed).await;
+        assert!(reply["error"]["message"].as_str().unwrap().contains("lies after"), "{reply}");
         let mut unknown = arguments(json!(UUID));
         unknown["period"] = json!("today");
         assert!(

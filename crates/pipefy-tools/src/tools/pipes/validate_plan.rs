@@ -1,12 +1,14 @@
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
-use pipefy::{automations, pipes};
+use pipefy::{automations, pipes, tables};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::tools::shared::{list_at, text_of};
-use crate::{Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Read, Shape, ToolError};
+use crate::{
+    Call, CheckedId, Domain, Explain, IdArg, IdKind, NOT_FOUND_CODES, Op, Outcome, Persona, Read, Shape, ToolError,
+};
 
 /// Checks what you intend to build in a pipe before anything is built; reads only. Gives findings {path, class, evidence, fix},
 /// none when the plan can be built, and `unchecked`: what could not be read. Phases and fields are named by name, label or id,
@@ -130,7 +132,7 @@ impl Read for ValidatePlan {
             Some(id) => Some(Pipe::read(call, id).await?),
             None => None,
         };
-        let mut check = Check { plan: &self, pipe, findings: Vec::new(), unchecked: Vec::new() };
+        let mut check = Check { plan: &self, pipe, read: HashMap::new(), findings: Vec::new(), unchecked: Vec::new() };
         check.phases();
         check.fields(call).await;
         check.conditions(call).await;
@@ -202,6 +204,8 @@ enum Place {
 struct Check<'p> {
     plan: &'p ValidatePlan,
     pipe: Option<Pipe>,
+    /// The fields of phases that were read; `None` for those that could not be.
+    read: HashMap<String, Option<Vec<Field>>>,
     findings: Vec<Value>,
     unchecked: Vec<Value>,
 }
@@ -220,8 +224,8 @@ impl Check<'_> {
         self.findings.push(json!({ "path": path, "class": class, "evidence": evidence, "fix": fix.into() }));
     }
 
-    fn leave_open(&mut self, path: &str, error: &pipefy::Error) {
-        self.unchecked.push(json!({ "path": path, "reason": error.to_string() }));
+    fn leave_open(&mut self, path: &str, reason: String) {
+        self.unchecked.push(json!({ "path": path, "reason": reason }));
     }
 
     fn phases(&mut self) {
@@ -279,13 +283,20 @@ impl Check<'_> {
         match place {
             Place::Planned(_) => Some(Vec::new()),
             Place::StartForm => Some(self.pipe.as_ref().map_or_else(Vec::new, |pipe| pipe.start_form.clone())),
-            Place::Id(id) => match call.query(pipes::get_phase_fields(id)).await {
-                Ok(data) => Some(list_at(&data.value(), "phase.fields").iter().map(Field::read).collect()),
-                Err(error) => {
-                    self.leave_open(path, &error);
-                    None
+            Place::Id(id) => {
+                if let Some(known) = self.read.get(id) {
+                    return known.clone();
                 }
-            },
+                let fields = match call.query(pipes::get_phase_fields(id)).await {
+                    Ok(data) => Some(list_at(&data.value(), "phase.fields").iter().map(Field::read).collect()),
+                    Err(error) => {
+                        self.leave_open(path, error.to_string());
+                        None
+                    }
+                };
+                self.read.insert(id.clone(), fields.clone());
+                fields
+            }
         }
     }
 
@@ -314,6 +325,27 @@ impl Check<'_> {
                 self.find(path("label"), "duplicate", evidence, "Use the existing field, or choose another label.");
             }
             self.field_type(i, field);
+            if let Some(repo) = field.connected_repo_id.as_deref().filter(|_| field.field_type.trim() == "connector") {
+                self.target(call, repo, &path("connected_repo_id")).await;
+            }
+        }
+    }
+
+    /// Whether a connector leads to a pipe or table that there is.
+    async fn target(&mut self, call: &Call<'_>, repo: &str, path: &str) {
+        let mut missing = 0;
+        for (root, query) in [("pipe", pipes::get_pipe(repo)), ("table", tables::get_table(repo))] {
+            match call.query(query).await {
+                Ok(data) if data.value().get(root).is_some_and(Value::is_object) => return,
+                Ok(_) => missing += 1,
+                Err(error) if NOT_FOUND_CODES.iter().any(|code| error.has_code(code)) => missing += 1,
+                Err(error) => self.leave_open(path, error.to_string()),
+            }
+        }
+        if missing == 2 {
+            let evidence = format!("no pipe and no table has the id '{repo}'");
+            let fix = "Find the right one with `search_pipes` or `search_tables`; a planned one must be built first.";
+            self.find(path.to_owned(), "unknown_target", evidence, fix);
         }
     }
 
@@ -416,18 +448,22 @@ impl Check<'_> {
         let events = match call.query(automations::get_automation_events()).await {
             Ok(data) => Some(list_at(&data.value(), "automationEvents").to_vec()),
             Err(error) => {
-                self.leave_open("automations[].trigger_id", &error);
+                self.leave_open("automations[].trigger_id", error.to_string());
                 None
             }
         };
         let pipe_id = self.pipe.as_ref().map(|pipe| pipe.id.clone());
         let actions = match &pipe_id {
-            // The catalogue of actions belongs to a pipe; a new one gets it when it is there.
-            None => None,
+            None => {
+                let reason =
+                    "the catalogue of actions belongs to a pipe: check again with pipe_id once the pipe is there";
+                self.leave_open("automations[].action_id", reason.to_owned());
+                None
+            }
             Some(id) => match call.query(automations::get_automation_actions(id)).await {
                 Ok(data) => Some(list_at(&data.value(), "automationActions").to_vec()),
                 Err(error) => {
-                    self.leave_open("automations[].action_id", &error);
+                    self.leave_open("automations[].action_id", error.to_string());
                     None
                 }
             },
@@ -547,7 +583,7 @@ impl Check<'_> {
             return;
         };
         match call.query(pipes::get_phase_allowed_move_targets(from)).await {
-            Err(error) => self.leave_open(path, &error),
+            Err(error) => self.leave_open(path, error.to_string()),
             Ok(data) => {
                 let value = data.value();
                 let allowed = list_at(&value, "phase.cards_can_be_moved_to_phases");
@@ -734,6 +770,29 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn connectors_lead_somewhere() {
+        let plan = json!({"fields": [{"phase": "start_form", "label": "L", "field_type": "connector", "connected_repo_id": 5}]});
+        let missing = || Mock::new().error("pipe", "Pipe not found with id: 5", "RESOURCE_NOT_FOUND");
+        let nowhere = missing().on("table", json!(null));
+        let expected = ("fields[0].connected_repo_id".to_owned(), "unknown_target".to_owned());
+        assert_eq!(findings(&nowhere, plan.clone()).await, [expected]);
+        assert_eq!(findings(&missing().on("table", json!({"id": "5"})), plan.clone()).await, []);
+        let denied = missing().error("table", "Permission denied", "PERMISSION_DENIED");
+        let reply = denied.reply("validate_plan", plan).await;
+        assert_eq!(reply["data"]["findings"], json!([]), "{reply}");
+        assert_eq!(reply["data"]["unchecked"][0]["path"], "fields[0].connected_repo_id");
+    }
+
+    #[tokio::test]
+    async fn a_phase_is_read_once_however_much_is_planned_for_it() {
+        let mock = mock();
+        let field = |n: usize| json!({"phase": "Inbox", "label": format!("F{n}"), "field_type": "number"});
+        let plan = json!({"pipe_id": 7, "fields": (0..50).map(field).collect::<Vec<_>>()});
+        assert_eq!(findings(&mock, plan).await, []);
+        assert_eq!(mock.sent().len(), 2);
+    }
+
+    #[tokio::test]
     async fn what_cannot_be_read_is_listed_and_is_no_finding() {
         let mock = pipe()
             .on("automationActions", json!([{"id": "archive"}]))
@@ -743,6 +802,10 @@ mod tests {
         let reply = mock.reply("validate_plan", plan).await;
         assert_eq!(reply["data"]["findings"], json!([]));
         assert_eq!(reply["data"]["unchecked"][0]["path"], "automations[].trigger_id");
+        let mock = Mock::new().on("automationEvents", json!([{"id": "card_created"}]));
+        let plan = json!({"automations": [{"name": "A", "trigger_id": "card_created", "action_id": "any"}]});
+        let reply = mock.reply("validate_plan", plan).await;
+        assert_eq!(reply["data"]["unchecked"][0]["path"], "automations[].action_id", "{reply}");
         let missing = Mock::new().on("pipe", Value::Null);
         assert_eq!(missing.reply("validate_plan", json!({"pipe_id": 8})).await["success"], false);
     }

@@ -188,7 +188,10 @@ mod tests {
         }
         for path in ["/nonexistent/x.json", "~nobody/x.json", " "] {
             let mock = Mock::new();
-            assert_eq!(mock.reply("create_llm_provider", arguments(path.as_ref())).await["success"], false);
+            let reply = mock.reply("create_llm_provider", arguments(path.as_ref())).await;
+            let message = reply["error"]["message"].as_str().unwrap();
+            assert!(message.contains(if path == " " { "configuration_file_path" } else { path }), "{message}");
+            assert!(mock.sent().is_empty());
         }
         let huge = file(&" ".repeat(262_145));
         assert!(
