@@ -289,6 +289,12 @@ impl Command {
         self.path.rsplit_once(' ').map_or(self.path, |(_, name)| name)
     }
 
+    /// What it may be about, as keys of results name it: `pipe list` is about `pipes`, `phase cards` about `cards`.
+    pub(crate) fn nouns(&self) -> Vec<String> {
+        let group = self.path.rsplit(' ').nth(1).unwrap_or_default();
+        [self.name().to_owned(), format!("{}s", group.trim_end_matches('s').replace('-', "_"))].to_vec()
+    }
+
     /// Its positional arguments.
     pub(crate) fn arguments(&self) -> impl Iterator<Item = &'static Param> {
         self.params.iter().filter(|param| param.is_positional())

@@ -210,16 +210,14 @@ async fn cards_of(flow: &Flow<'_>, pipe: &str, title: &str) -> Result<Vec<Thing>
 
 /// What the ids of a call that led nowhere are instead, as far as one is an id of another kind.
 pub(crate) async fn other_kind(flow: &Flow<'_>, tool: &Tool, args: &Map<String, Value>) -> Option<String> {
-    let (id, kind) = tool.op().touches.iter().find_map(|id| {
-        let text = args.get(id.arg)?.as_str()?;
-        matches!(id.kind, IdKind::Card | IdKind::Pipe | IdKind::Table | IdKind::Phase)
-            .then_some((text.to_owned(), id.kind))
-    })?;
+    let (id, kind) = tool.op().touches.iter().find_map(|id| Some((args.get(id.arg)?.as_str()?.to_owned(), id.kind)))?;
     let looks = [
         (IdKind::Pipe, pipes::get_pipe(&id), "/pipe/name", "pipe", "pipe get"),
         (IdKind::Table, tables::get_table(&id), "/table/name", "table", "table get"),
         (IdKind::Card, cards::get_card(&id, false), "/card/title", "card", "card get"),
         (IdKind::Phase, pipes::get_phase_fields(&id), "/phase/name", "phase", "phase get"),
+        (IdKind::TableRecord, tables::get_table_record(&id), "/table_record/title", "record", "record get"),
+        (IdKind::Organization, organizations::get_organization(&id), "/organization/name", "organization", "org get"),
     ];
     let looks = looks.into_iter().filter(|(other, ..)| *other != kind);
     let found = join_all(looks.map(|(_, query, path, what, command)| {
@@ -227,7 +225,8 @@ pub(crate) async fn other_kind(flow: &Flow<'_>, tool: &Tool, args: &Map<String, 
         async move {
             let data = flow.read(&query).await.ok()?;
             let name = data.pointer(path)?.as_str()?;
-            Some(format!("{id} is a {what} ({name}); `pipefy {command} {id}` shows it"))
+            let article = if what.starts_with('o') { "an" } else { "a" };
+            Some(format!("{id} is {article} {what} ({name}); `pipefy {command} {id}` shows it"))
         }
     }));
     found.await.into_iter().flatten().next()

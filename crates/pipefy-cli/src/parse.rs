@@ -402,6 +402,7 @@ fn switch(matches: &ArgMatches, on: &str, off: &str) -> Option<bool> {
 fn given(command: &Command, matches: &ArgMatches) -> Result<Given, String> {
     let mut given = Given::default();
     given.rendering.json = command.form == Form::Json;
+    given.rendering.nouns = command.nouns();
     let mut asked_json = false;
     for param in command.arguments() {
         if let Some(text) = matches.get_one::<String>(param.name) {

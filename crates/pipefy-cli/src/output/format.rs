@@ -1,10 +1,12 @@
 //! `--format`: one result in several forms.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
 use super::json::{Style, write as json_text};
 use super::table::Grid;
-use super::things::{flat, id_of, things};
+use super::things::{flat, id_of, is_single, things};
 use super::yaml;
 
 /// A form that was asked for by name.
@@ -45,24 +47,36 @@ impl Format {
         matches!(self, Self::Ndjson | Self::Csv | Self::Table | Self::Ids)
     }
 
-    /// The value in this form; `draw` knows the terminal.
+    /// The value in this form; `nouns` are what it may be about, `draw` knows the terminal.
     ///
     /// # Errors
     /// The result has no such form.
-    pub(crate) fn write(self, value: &Value, draw: &dyn Fn(&Grid) -> String) -> Result<String, String> {
+    pub(crate) fn write(
+        self,
+        value: &Value,
+        nouns: &[String],
+        draw: &dyn Fn(&Grid) -> String,
+    ) -> Result<String, String> {
         Ok(match self {
             Self::Json => json_text(value, Style::MACHINE),
-            Self::Ndjson => things(value).into_iter().map(|thing| format!("{thing}\n")).collect(),
+            Self::Ndjson => things(value, nouns).into_iter().map(|thing| format!("{thing}\n")).collect(),
             Self::Yaml => yaml::write(value),
-            Self::Csv => csv(&rows(value)),
-            Self::Table => match Grid::of(&rows(value)) {
-                Some(grid) if !things(value).is_empty() => draw(&grid),
-                _ => "(empty list)\n".to_owned(),
-            },
+            Self::Csv => csv(&rows(value, nouns)),
+            Self::Table => {
+                let rows = rows(value, nouns);
+                let grid = match rows.as_slice() {
+                    [one] if is_single(value, nouns) => Grid::of_one(one),
+                    rows => Grid::pretty(rows),
+                };
+                match grid {
+                    Some(grid) if !rows.is_empty() => draw(&grid),
+                    _ => "(empty list)\n".to_owned(),
+                }
+            }
             Self::Ids => {
                 let mut text = String::new();
-                for thing in things(value) {
-                    let id = match thing {
+                for thing in things(value, nouns) {
+                    let id = match &*thing {
                         Value::String(id) => Some(id.clone()),
                         thing => id_of(thing),
                     };
@@ -76,8 +90,8 @@ impl Format {
     }
 }
 
-fn rows(value: &Value) -> Vec<Value> {
-    things(value).into_iter().map(flat).collect()
+fn rows(value: &Value, nouns: &[String]) -> Vec<Value> {
+    things(value, nouns).iter().map(Cow::as_ref).map(flat).collect()
 }
 
 fn csv(rows: &[Value]) -> String {
@@ -120,22 +134,22 @@ mod tests {
             {"node": {"id": "2", "title": null, "due": "2026"}},
         ]}});
         assert_eq!(
-            Format::Csv.write(&value, &draw).unwrap(),
+            Format::Csv.write(&value, &[], &draw).unwrap(),
             "id,title,phase.name,labels,due\r\n1,\"a, \"\"b\"\"\",New,[],\r\n2,,,,2026\r\n"
         );
-        assert_eq!(Format::Ids.write(&value, &draw).unwrap(), "1\n2\n");
-        let lines = Format::Ndjson.write(&value, &draw).unwrap();
+        assert_eq!(Format::Ids.write(&value, &[], &draw).unwrap(), "1\n2\n");
+        let lines = Format::Ndjson.write(&value, &[], &draw).unwrap();
         assert!(
             lines.lines().count() == 2 && lines.ends_with("{\"id\":\"2\",\"title\":null,\"due\":\"2026\"}\n"),
             "{lines}"
         );
-        let table = Format::Table.write(&value, &draw).unwrap();
+        let table = Format::Table.write(&value, &[], &draw).unwrap();
         assert!(table.contains("phase.name") && table.lines().all(|line| line.chars().count() <= 60), "{table}");
-        assert!(Format::Yaml.write(&value, &draw).unwrap().starts_with("cards:\n  edges:\n    - node:\n"));
-        assert_eq!(Format::Csv.write(&json!([]), &draw).unwrap(), "");
-        assert_eq!(Format::Csv.write(&json!({"success": true}), &draw).unwrap(), "success\r\ntrue\r\n");
-        assert!(Format::Ids.write(&json!({"success": true}), &draw).is_err());
-        assert_eq!(Format::Ids.write(&json!(["a", "b"]), &draw).unwrap(), "a\nb\n");
+        assert!(Format::Yaml.write(&value, &[], &draw).unwrap().starts_with("cards:\n  edges:\n    - node:\n"));
+        assert_eq!(Format::Csv.write(&json!([]), &[], &draw).unwrap(), "");
+        assert_eq!(Format::Csv.write(&json!({"success": true}), &[], &draw).unwrap(), "success\r\ntrue\r\n");
+        assert!(Format::Ids.write(&json!({"success": true}), &[], &draw).is_err());
+        assert_eq!(Format::Ids.write(&json!(["a", "b"]), &[], &draw).unwrap(), "a\nb\n");
         for name in Format::NAMES {
             assert!(Format::named(name).is_some());
         }

@@ -59,6 +59,8 @@ pub(crate) struct Rendering {
     pub(crate) format: Option<Format>,
     /// What this filter gives.
     pub(crate) filter: Option<Filter>,
+    /// What the command may be about, as keys of results name it: `pipes`.
+    pub(crate) nouns: Vec<String>,
 }
 
 /// A form in which rows can be written one after the other.
@@ -203,7 +205,7 @@ impl Terminal {
                             .to_owned(),
                     );
                 }
-                format.write(&value, &|grid| self.drawn(grid))
+                format.write(&value, &rendering.nouns, &|grid| self.drawn(grid))
             }
             None if rendering.json => Ok(json_text(&value, Style::MACHINE)),
             None => Ok(self.human(&value)),
@@ -222,10 +224,10 @@ impl Terminal {
         let style = if self.out_colours { Style::COLOURED } else { Style::PLAIN };
         match value {
             Value::Array(items) if items.is_empty() => "(empty list)\n".to_owned(),
-            Value::Array(items) => match Grid::of(items) {
-                Some(grid) if self.out_is_terminal => grid.drawn(self.columns),
-                Some(grid) => grid.tabbed(),
-                None => json_text(value, style),
+            Value::Array(items) => match (Grid::of(items), self.out_is_terminal) {
+                (Some(_), true) => Grid::pretty(items).map(|grid| grid.drawn(self.columns)).unwrap_or_default(),
+                (Some(grid), false) => grid.tabbed(),
+                (None, _) => json_text(value, style),
             },
             Value::Object(_) => json_text(value, style),
             Value::String(text) => format!("{text}\n"),

@@ -1,6 +1,6 @@
 //! Lists as tables: drawn at a terminal, tab-separated in a pipe.
 
-use comfy_table::{ContentArrangement, Table, presets};
+use comfy_table::{ColumnConstraint, ContentArrangement, Table, presets};
 use serde_json::Value;
 
 use super::json::{Style, write};
@@ -12,8 +12,25 @@ pub(crate) struct Grid {
 }
 
 impl Grid {
-    /// Objects: the union of their keys in first-seen order. Scalars: one column `value`. Anything else is no table.
+    /// Objects: the union of their keys in first-seen order. Scalars: one column `value`. Anything else is no table. Lists and
+    /// objects in cells are JSON, for programs.
     pub(crate) fn of(items: &[Value]) -> Option<Self> {
+        Self::with(items, cell)
+    }
+
+    /// The same for people: lists in cells are the names of what is in them.
+    pub(crate) fn pretty(items: &[Value]) -> Option<Self> {
+        Self::with(items, pretty)
+    }
+
+    /// One object for people, a key a row.
+    pub(crate) fn of_one(item: &Value) -> Option<Self> {
+        let map = item.as_object().filter(|map| !map.is_empty())?;
+        let rows = map.iter().map(|(key, value)| vec![key.clone(), pretty(Some(value))]).collect();
+        Some(Self { columns: vec!["key".to_owned(), "value".to_owned()], rows })
+    }
+
+    fn with(items: &[Value], cell: fn(Option<&Value>) -> String) -> Option<Self> {
         if items.iter().all(|item| !item.is_object() && !item.is_array()) {
             let rows = items.iter().map(|item| vec![cell(Some(item))]).collect();
             return Some(Self { columns: vec!["value".to_owned()], rows });
@@ -37,6 +54,13 @@ impl Grid {
     pub(crate) fn drawn(&self, columns: Option<u16>) -> String {
         let mut table = self.table();
         table.set_content_arrangement(ContentArrangement::Dynamic);
+        // An id is copied from here: it stays in one piece.
+        let ids = |name: &String| name == "id" || name.ends_with(".id");
+        for (at, _) in self.columns.iter().enumerate().filter(|(_, name)| ids(name)) {
+            if let Some(column) = table.column_mut(at) {
+                column.set_constraint(ColumnConstraint::ContentWidth);
+            }
+        }
         // A terminal that does not know its width says 0.
         let unknown = table.width().is_none_or(|width| width == 0);
         if let Some(columns) = columns.or(unknown.then_some(80)) {
@@ -76,6 +100,32 @@ impl Grid {
         }
         text
     }
+}
+
+/// Names in a cell at most.
+const NAMES: usize = 6;
+
+/// Lists as the names of what is in them, nothing for null, and the rest as it is.
+fn pretty(value: Option<&Value>) -> String {
+    let Some(value) = value.filter(|value| !value.is_null()) else { return String::new() };
+    // Lists of Pipefy come as JSON text too.
+    let unpacked = value.as_str().filter(|text| text.starts_with('[')).and_then(|text| serde_json::from_str(text).ok());
+    let value: &Value = unpacked.as_ref().unwrap_or(value);
+    let Value::Array(items) = value else { return cell(Some(value)) };
+    let name = |item: &Value| match item {
+        Value::Object(map) => {
+            let keys = ["name", "title", "label", "email", "id", "uuid"];
+            keys.iter().find_map(|key| map.get(*key).filter(|name| !name.is_null() && !name.is_object()).cloned())
+        }
+        Value::Array(_) => None,
+        scalar => Some(scalar.clone()),
+    };
+    let Some(names) = items.iter().map(name).collect::<Option<Vec<Value>>>() else { return cell(Some(value)) };
+    let mut text = names.iter().take(NAMES).map(|name| cell(Some(name))).collect::<Vec<_>>().join(", ");
+    if names.len() > NAMES {
+        text.push_str(&format!(", and {} more", names.len() - NAMES));
+    }
+    text
 }
 
 /// Text as it is; anything else as JSON; what is missing is empty.
@@ -119,6 +169,50 @@ mod tests {
         ] {
             assert_eq!(tabbed(&value).as_deref(), text, "{value}");
         }
+    }
+
+    #[test]
+    fn people_see_names_in_cells() {
+        let seven: Vec<Value> = (1..=7).map(|n| json!({"id": n})).collect();
+        for (value, text) in [
+            (json!([{"id": 1, "name": "New"}, {"id": 2, "title": "Old"}]), "New, Old"),
+            (json!(["a", 2, true]), "a, 2, true"),
+            (json!("[\"Bug\",\"VIP\"]"), "Bug, VIP"),
+            (json!("[on hold] x"), "[on hold] x"),
+            (json!(seven), "1, 2, 3, 4, 5, 6, and 1 more"),
+            (json!([]), ""),
+            (Value::Null, ""),
+            (json!([[1]]), "[[1]]"),
+            (json!([{"a": 1}]), "[{\"a\":1}]"),
+            (json!({"a": 1}), "{\"a\":1}"),
+        ] {
+            assert_eq!(pretty(Some(&value)), text, "{value}");
+        }
+        let one = Grid::of_one(&json!({"id": "1", "labels": [{"name": "x"}]})).unwrap();
+        assert_eq!(one.tabbed(), "key\tvalue\nid\t1\nlabels\tx\n");
+    }
+
+    /// Wide characters take two columns, combining ones none.
+    #[test]
+    fn lines_end_in_one_column_whatever_the_script() {
+        let items = [
+            json!({"a": "S\u{e3}o Paulo"}),
+            json!({"a": "\u{4f5c}\u{696d}\u{4e2d}"}),
+            json!({"a": "\u{1f389} ok"}),
+            json!({"a": "e\u{301}"}),
+        ];
+        let drawn = Grid::pretty(&items).unwrap().drawn(Some(40));
+        let width = |line: &str| -> usize {
+            line.chars()
+                .map(|c| match c as u32 {
+                    0x300..=0x36f => 0,
+                    0x1100..=0x115f | 0x2e80..=0xffef | 0x1f300..=0x1faff => 2,
+                    _ => 1,
+                })
+                .sum()
+        };
+        let widths: Vec<usize> = drawn.lines().map(width).collect();
+        assert!(widths.iter().all(|one| *one == widths[0]), "{widths:?}\n{drawn}");
     }
 
     #[test]

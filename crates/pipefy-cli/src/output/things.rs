@@ -1,28 +1,68 @@
 //! The things that a result is about: for `--format csv`, `table` and `ids`.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value};
 
 /// Wrappers around the things are at most this deep (`data`, `cards`, `edges`).
 const DEPTH: usize = 4;
 
-/// A list's elements, wherever in the result the list is; else the one thing in its wrappers.
-pub(crate) fn things(value: &Value) -> Vec<&Value> {
-    listed(value, DEPTH).unwrap_or_else(|| vec![single(value)])
+/// A list's elements, wherever in the result the list is; else the one thing in its wrappers. Where they only group what the
+/// command is about (`nouns`: organizations and their `pipes`), that is meant, and the group is a column; the same with the one
+/// thing that has it (a phase and its `cards`).
+pub(crate) fn things<'v>(value: &'v Value, nouns: &[String]) -> Vec<Cow<'v, Value>> {
+    let Some((list, key)) = listed(value, DEPTH, "") else {
+        let one = single(value);
+        let inner = inside(one, nouns).unwrap_or_else(|| vec![one]);
+        return inner.into_iter().map(Cow::Borrowed).collect();
+    };
+    let is_meant = nouns.iter().any(|noun| noun == key);
+    if is_meant || list.is_empty() || !list.iter().all(|item| inside(item, nouns).is_some()) {
+        return list.into_iter().map(Cow::Borrowed).collect();
+    }
+    let group = key.strip_suffix('s').unwrap_or(key);
+    let inner = |outer: &'v Value| {
+        let name = outer.get("name").or_else(|| outer.get("id")).cloned();
+        inside(outer, nouns).unwrap_or_default().into_iter().map(move |item| match (item, &name) {
+            (Value::Object(map), Some(name)) if !map.contains_key(group) => {
+                let mut map = map.clone();
+                map.insert(group.to_owned(), name.clone());
+                Cow::Owned(Value::Object(map))
+            }
+            _ => Cow::Borrowed(item),
+        })
+    };
+    list.into_iter().flat_map(inner).collect()
 }
 
-/// The elements of the only list that is not inside a thing.
-fn listed(value: &Value, depth: usize) -> Option<Vec<&Value>> {
+/// The elements of the first list of this thing that has one of the names.
+fn inside<'v>(thing: &'v Value, nouns: &[String]) -> Option<Vec<&'v Value>> {
+    let list = |value: &'v Value| match value {
+        Value::Array(items) => Some(items),
+        value => ["edges", "nodes"].iter().find_map(|key| value.get(*key)?.as_array()),
+    };
+    let found = nouns.iter().find_map(|noun| list(thing.get(noun)?));
+    found.map(|items| items.iter().map(node).collect())
+}
+
+/// Whether a result is about one thing and not about a list.
+pub(crate) fn is_single(value: &Value, nouns: &[String]) -> bool {
+    listed(value, DEPTH, "").is_none() && inside(single(value), nouns).is_none()
+}
+
+/// The elements of the only list that is not inside a thing, and the key that it is under.
+fn listed<'v>(value: &'v Value, depth: usize, key: &'v str) -> Option<(Vec<&'v Value>, &'v str)> {
     let map = match value {
-        Value::Array(items) => return Some(items.iter().map(node).collect()),
+        Value::Array(items) => return Some((items.iter().map(node).collect(), key)),
         Value::Object(map) if depth > 0 && id_of(value).is_none() => map,
         _ => return None,
     };
     for connection in ["edges", "nodes"] {
         if let Some(Value::Array(items)) = map.get(connection) {
-            return Some(items.iter().map(node).collect());
+            return Some((items.iter().map(node).collect(), key));
         }
     }
-    let mut lists = map.values().filter_map(|value| listed(value, depth - 1));
+    let mut lists = map.iter().filter_map(|(key, value)| listed(value, depth - 1, key));
     lists.next().filter(|_| lists.next().is_none())
 }
 
@@ -53,7 +93,8 @@ pub(crate) fn id_of(thing: &Value) -> Option<String> {
     })
 }
 
-/// Objects inside become columns of their own (`current_phase.name`); lists stay values.
+/// Objects inside become columns of their own (`current_phase.name`), and so do the values of fields by their names; other
+/// lists stay values.
 pub(crate) fn flat(thing: &Value) -> Value {
     let mut flat = Map::new();
     match thing {
@@ -70,11 +111,24 @@ fn flatten(prefix: &str, map: &Map<String, Value>, into: &mut Map<String, Value>
         let name = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
         match value {
             Value::Object(inner) if !inner.is_empty() => flatten(&name, inner, into),
+            Value::Array(items) if !items.is_empty() && items.iter().all(|item| named(item).is_some()) => {
+                for (field, value) in items.iter().filter_map(named) {
+                    // A field may be called as a column of the thing itself is.
+                    let column = if into.contains_key(field) { format!("{name}.{field}") } else { field.to_owned() };
+                    into.entry(column).or_insert_with(|| value.clone());
+                }
+            }
             value => {
                 into.insert(name, value.clone());
             }
         }
     }
+}
+
+/// The name and value of a field as Pipefy shows it on a card or record.
+fn named(item: &Value) -> Option<(&str, &Value)> {
+    let map = item.as_object().filter(|map| map.len() == 2)?;
+    Some((map.get("name")?.as_str()?, map.get("value")?))
 }
 
 /// Whether the API said that there are more.
@@ -94,9 +148,13 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    fn nouns(noun: &str) -> Vec<String> {
+        vec![noun.to_owned()]
+    }
+
     #[test]
     fn a_result_is_about_its_list_or_its_one_thing() {
-        let ids = |value: &Value| things(value).into_iter().filter_map(id_of).collect::<Vec<_>>();
+        let ids = |value: &Value| things(value, &[]).iter().filter_map(|thing| id_of(thing)).collect::<Vec<_>>();
         for (value, wanted) in [
             (json!([{"id": 1}, {"uuid": "u"}]), vec!["1", "u"]),
             (
@@ -117,12 +175,38 @@ mod tests {
     }
 
     #[test]
+    fn groups_of_what_is_meant_are_looked_into() {
+        let value = json!({"organizations": [
+            {"id": "1", "name": "A", "pipes": [{"id": "11", "name": "x"}, {"id": "12", "name": "y"}]},
+            {"id": "2", "name": "B", "pipes": []},
+            {"id": "3", "name": "C", "pipes": [{"id": "31", "name": "z", "organization": "own"}]},
+        ], "search_limits": {"page": 1}});
+        let pipes: Vec<Value> = things(&value, &nouns("pipes")).into_iter().map(Cow::into_owned).collect();
+        assert_eq!(
+            Value::from(pipes),
+            json!([
+                {"id": "11", "name": "x", "organization": "A"},
+                {"id": "12", "name": "y", "organization": "A"},
+                {"id": "31", "name": "z", "organization": "own"},
+            ])
+        );
+        assert_eq!(things(&value, &nouns("orgs")).len(), 3);
+        let pipe = json!({"pipe": {"id": "1", "labels": [{"id": "5"}, {"id": "6"}]}});
+        assert_eq!((things(&pipe, &nouns("labels")).len(), things(&pipe, &nouns("pipes")).len()), (2, 1));
+        assert!(is_single(&pipe, &nouns("pipes")) && !is_single(&pipe, &nouns("labels")) && !is_single(&value, &[]));
+        let phase = json!({"phase": {"id": "1", "cards": {"edges": [{"node": {"id": "5"}}], "totalCount": 1}}});
+        assert_eq!(things(&phase, &nouns("cards")), [Cow::Owned::<Value>(json!({"id": "5"}))]);
+    }
+
+    #[test]
     fn inner_objects_become_columns() {
         let value = json!({"id": "1", "phase": {"name": "x", "pipe": {"id": "2"}}, "labels": [1], "empty": {}});
         assert_eq!(
             flat(&value),
             json!({"id": "1", "phase.name": "x", "phase.pipe.id": "2", "labels": [1], "empty": {}})
         );
+        let card = json!({"id": "1", "fields": [{"name": "Amount", "value": "3"}, {"name": "id", "value": "x"}]});
+        assert_eq!(flat(&card), json!({"id": "1", "Amount": "3", "fields.id": "x"}));
         assert_eq!(flat(&json!(5)), json!({"value": 5}));
         assert!(has_more(&json!({"cards": {"pageInfo": {"hasNextPage": true}}})) && !has_more(&json!([])));
     }

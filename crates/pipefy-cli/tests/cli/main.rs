@@ -24,3 +24,5 @@ mod shapes;
 mod sign_in;
 mod sign_in_failures;
 mod skills;
+#[cfg(target_os = "linux")]
+mod terminal;

@@ -71,6 +71,20 @@ fn an_id_of_another_kind_is_named() {
         run.stderr.contains(&format!("hint: {pipe} is a pipe (Customer Support); `pipefy pipe get {pipe}`")),
         "{run}"
     );
+    // A number, a uuid and a short text; where nothing of the kind could be listed too.
+    let organization = &rig.json(&["org", "list", "--json"])[0];
+    let uuid = organization["uuid"].as_str().unwrap();
+    let card = rig.run(&["card", "list", "--pipe", &pipe, "--first", "1", "--format", "ids"]).stdout.trim().to_owned();
+    let table = rig.run(&["table", "list", "--format", "ids"]).stdout.lines().next().unwrap().to_owned();
+    for (line, wanted) in [
+        (["pipe", "get", uuid], format!("{uuid} is an organization")),
+        (["agent", "get", &pipe], format!("{pipe} is a pipe (Customer Support)")),
+        (["record", "get", &card], format!("{card} is a card")),
+        (["card", "get", &table], format!("{table} is a table")),
+    ] {
+        let run = rig.run(&line);
+        assert!(run.stderr.contains(&format!("hint: {wanted}")), "{line:?}\n{run}");
+    }
     let run = rig.run(&["card", "get", "999999999"]);
     assert!(!run.stderr.contains("hint:"), "{run}");
 }

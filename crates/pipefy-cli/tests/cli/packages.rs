@@ -13,7 +13,7 @@ fn packaging(name: &str) -> PathBuf {
 }
 
 /// Whether this machine has a program; a line says when a test is left out.
-fn there_is(program: &str) -> bool {
+pub(crate) fn there_is(program: &str) -> bool {
     let found = Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
     if !found {
         eprintln!("not run: there is no {program} on this machine");
