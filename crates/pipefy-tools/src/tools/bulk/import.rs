@@ -318,6 +318,9 @@ fn line(row: &Planned, result: &str, id: Option<&str>, error: Option<&str>) -> V
     json!({ "row": row.number, "key": row.key, "result": result, "id": id, "error": error })
 }
 
+/// A row on its way: its id when Pipefy gave one.
+type Sending<'a> = BoxFuture<'a, (&'a Planned, Result<Option<String>, Failed>)>;
+
 /// A row that was not created, as far as is known.
 #[derive(Debug)]
 struct Failed {
@@ -369,7 +372,7 @@ pub(super) async fn act(plan: &Plan<Import>, act: &Act<'_, '_>) -> Result<Outcom
     let mut tally = Tally::new(import);
     let pause = Pause::default();
     let missing = import.rows.iter().filter(|row| matches!(row.fate, Fate::Create));
-    let work: Vec<BoxFuture<'_, (&Planned, Result<Option<String>, Failed>)>> = missing
+    let work: Vec<Sending<'_>> = missing
         .zip(plan.mutations())
         .map(|(row, mutation)| -> BoxFuture<'_, _> {
             let pause = &pause;

@@ -15,6 +15,9 @@ use crate::outcome::Page;
 use crate::paging::Cursors;
 use crate::{Call, Explain, ToolError, dig};
 
+/// The look-up of one value of the key: the id of what has it, if anything does.
+type LookUp<'a> = BoxFuture<'a, (&'a String, Result<Option<String>, ToolError>)>;
+
 /// From so many rows on, the keys that are there are read all at once rather than one by one.
 const MANY: usize = 50;
 
@@ -86,7 +89,7 @@ impl Keys<'_, '_> {
             }
         }
         let open: Vec<&String> = wanted.iter().filter(|value| !known.contains_key(*value)).collect();
-        let work: Vec<BoxFuture<'_, (&String, Result<Option<String>, ToolError>)>> = open
+        let work: Vec<LookUp<'_>> = open
             .into_iter()
             .map(|value| -> BoxFuture<'_, _> { Box::pin(async move { (value, self.one(value).await) }) })
             .collect();

@@ -195,7 +195,9 @@ impl GraphqlExecutor for Busy {
                     *most = running.max(*most);
                 }
                 match &self.meeting {
-                    Some(meeting) => drop(meeting.wait().await),
+                    Some(meeting) => {
+                        let _met = meeting.wait().await.is_leader();
+                    }
                     None => tokio::task::yield_now().await,
                 }
                 *self.now.lock().unwrap().get_mut(&pipe).unwrap() -= 1;
