@@ -119,7 +119,7 @@ mod tests {
                 ("delete", kind.delete("1", "u")),
             ] {
                 let text = mutation.operation().document.text();
-                assert!(text.contains(&format!(" {}(", kind.write_root(verb))), "{verb} {kind:?} in {text}");
+                assert!(text.contains(&format!("{}(", kind.write_root(verb))), "{verb} {kind:?} in {text}");
             }
         }
     }

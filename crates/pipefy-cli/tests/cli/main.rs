@@ -19,7 +19,6 @@ mod lines;
 mod names;
 mod packages;
 mod pages;
-mod results;
 mod rig;
 mod serving;
 mod shapes;
