@@ -227,7 +227,7 @@ async fn all_pages_become_rows() {
 #[tokio::test]
 async fn a_result_ends_where_it_is_full() {
     let mock = form().on("cards", page(0, 50, Some("x"))).on("cards", page(50, 50, None));
-    let mock = mock.room(7_000);
+    let mock = mock.room(5_000);
     let reply = mock.reply("bulk_export_cards", json!({"pipe_id": 1})).await;
     assert_eq!((&reply["data"]["count"], &reply["data"]["next_cursor"]), (&json!(50), &json!("x")), "{reply}");
     assert!(reply.get("truncated").is_none(), "{reply}");

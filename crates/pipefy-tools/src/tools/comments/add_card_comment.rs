@@ -58,7 +58,9 @@ pub(crate) fn commented(data: &pipefy::Data, root: &str) -> Result<Outcome, Tool
     match text_of(dig(&data.value(), &format!("{root}.comment.id"))) {
         Some(id) => Ok(Outcome::new(json!({ "comment_id": id }))),
         None => {
-            Err(ToolError::api("Unexpected error: Pipefy gave no comment back. Read the card back, then try again."))
+            let error =
+                ToolError::api("Unexpected error: Pipefy gave no comment back. Read the card back, then try again.");
+            Err(error.detail("may_have_been_applied", true))
         }
     }
 }
