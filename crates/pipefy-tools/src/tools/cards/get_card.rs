@@ -15,7 +15,8 @@ pub(crate) struct GetCard {
 
 impl Read for GetCard {
     const OP: Op = Op::read("get_card", Domain::Workflow, Shape::Raw)
-        .outsiders(Outsiders::CONTENTS)
+        // The text is that of comments.
+        .outsiders(Outsiders::Under(&["title", "value", "text"]))
         .personas(&[Persona::Auditor, Persona::Manager, Persona::Operator, Persona::Requester])
         .debug()
         .no_output_schema()

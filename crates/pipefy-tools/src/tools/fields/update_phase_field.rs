@@ -22,6 +22,7 @@ pub(crate) struct UpdatePhaseField {
     description: Option<String>,
     #[serde(default)]
     required: Option<bool>,
+    /// The whole new list.
     #[serde(default)]
     #[schemars(schema_with = "options")]
     options: Option<Value>,

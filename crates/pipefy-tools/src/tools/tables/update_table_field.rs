@@ -23,6 +23,7 @@ pub(crate) struct UpdateTableField {
     description: Option<String>,
     #[serde(default)]
     required: Option<bool>,
+    /// The whole new list.
     #[serde(default)]
     #[schemars(schema_with = "options")]
     options: Option<Value>,
