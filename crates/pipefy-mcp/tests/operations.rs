@@ -170,7 +170,7 @@ async fn the_audit_log_says_who_did_what_to_which_things() {
             ("ended", "delete_card", "preview"),
             ("begun", "add_card_comment", "-"),
             // The backend answers every request with a card, so nothing proves the comment.
-            ("ended", "add_card_comment", "failed"),
+            ("ended", "add_card_comment", "unknown"),
             ("ended", "-", "error"),
         ]
     );
