@@ -6,7 +6,7 @@ use futures_util::future::BoxFuture;
 use pipefy_tools::{Outcome, ROWS_LIMIT, rows_of_text};
 use serde_json::{Map, Value};
 
-use crate::command::{Param, Preset, commas, flag, int, text};
+use crate::command::{Param, Preset, commas, flag, int, text, word};
 use crate::failure::Failure;
 use crate::flow::Flow;
 use crate::output::{Body, Lines, Shown};
@@ -16,6 +16,7 @@ type Args = Map<String, Value>;
 type Work<'a> = BoxFuture<'a, Result<Shown, Failure>>;
 
 /// What the imports take beside the place.
+pub(crate) const FILE: Param = word("file", "CSV with a header, JSON lines or a JSON array; - reads standard input");
 pub(crate) const KEY: Param =
     text("--key", "key", "Column that tells rows apart; a row whose value is there already is left out");
 pub(crate) const EVERY_ROW: Param = flag("--every-row", "every_row", "Without a key: create every row of the file");

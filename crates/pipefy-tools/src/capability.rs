@@ -88,20 +88,6 @@ impl Verification {
         block.into()
     }
 
-    /// The comparison's result for the keys of the first mutation's input that were compared. Those beside them were not read
-    /// back; they are named, and then the whole is not called verified.
-    pub(crate) fn of_input<K>(same: bool, plan: &Plan<K>, compared: &[&str]) -> Self {
-        let input = plan.mutations().next().and_then(|mutation| mutation.operation().variables.get("input"));
-        let sent = input.and_then(Value::as_object).into_iter().flat_map(Map::keys).map(String::as_str);
-        let not_read: Vec<&str> =
-            sent.filter(|key| !matches!(*key, "id" | "table_id") && !compared.contains(key)).collect();
-        let what = compared.join(" and ");
-        if not_read.is_empty() || !same {
-            return Self::of(same, format!("compared the {what}"));
-        }
-        Self::unknown(format!("the {what} is as asked; not read back: {}", not_read.join(", ")))
-    }
-
     /// It could not be checked.
     pub fn unknown(note: impl Into<String>) -> Self {
         Self { verified: None, note: note.into(), facts: Map::new() }

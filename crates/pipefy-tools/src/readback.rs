@@ -68,8 +68,13 @@ impl Found {
     /// Whether it shows what the first mutation of the plan asked for. `renamed` gives the dotted path of an attribute that is
     /// shown under another name; an empty path leaves it out, as ids that only say where to write.
     pub(crate) fn matches<K>(self, plan: &Plan<K>, renamed: &[(&str, &str)]) -> Verification {
+        self.shows(&asked(plan), renamed)
+    }
+
+    /// As [`Self::matches`], for attributes given.
+    pub(crate) fn shows(self, asked: &Map<String, Value>, renamed: &[(&str, &str)]) -> Verification {
         match self {
-            Self::Thing(shown) => compare(&asked(plan), &shown, renamed),
+            Self::Thing(shown) => compare(asked, &shown, renamed),
             Self::Nothing => Verification::of(false, "it cannot be read"),
             Self::Unread(why) => Verification::unknown(why),
         }

@@ -89,7 +89,7 @@ pub(super) static COMMANDS: &[Command] = &[
     )
     .flow(&[], bulk::import_cards)
     .takes(&[
-        word("file", "CSV with a header, JSON lines or a JSON array; - reads standard input"),
+        bulk::FILE,
         text("--pipe", "pipe_id", "Pipe id").required(),
         bulk::KEY,
         bulk::EVERY_ROW,

@@ -90,7 +90,7 @@ pub(super) static RECORDS: &[Command] = &[
     )
     .flow(&[], bulk::import_records)
     .takes(&[
-        word("file", "CSV with a header, JSON lines or a JSON array; - reads standard input"),
+        bulk::FILE,
         text("--table", "table_id", "Table id").required(),
         bulk::KEY,
         bulk::EVERY_ROW,

@@ -2,13 +2,19 @@
 
 use crate::rig::Rig;
 
-#[test]
-fn a_report_comes_as_rows_in_one_command() {
-    let rig = Rig::new();
+/// A pipe, and a report of it.
+fn reported(rig: &Rig) -> (String, String) {
     let pipe = rig.pipe("Customer Support");
     let uuid = rig.json(&["pipe", "get", &pipe, "--json"])["pipe"]["uuid"].as_str().unwrap().to_owned();
     let reports = rig.json(&["report-pipe", "list", "--pipe", &uuid, "--json"]);
     let report = reports["pipeReports"]["edges"][0]["node"]["id"].as_str().unwrap().to_owned();
+    (pipe, report)
+}
+
+#[test]
+fn a_report_comes_as_rows_in_one_command() {
+    let rig = Rig::new();
+    let (pipe, report) = reported(&rig);
     let run = rig.run(&["report-pipe", "export", "--pipe", &pipe, "--report-id", &report, "--format", "csv"]);
     assert_eq!(run.code, Some(0), "{run}");
     assert!(run.stdout.lines().count() > 2 && run.stdout.lines().next().unwrap().contains("Title"), "{run}");
@@ -38,10 +44,7 @@ fn a_report_comes_as_rows_in_one_command() {
 #[test]
 fn wait_seconds_gives_the_file_and_hides_its_address() {
     let rig = Rig::new();
-    let pipe = rig.pipe("Customer Support");
-    let uuid = rig.json(&["pipe", "get", &pipe, "--json"])["pipe"]["uuid"].as_str().unwrap().to_owned();
-    let reports = rig.json(&["report-pipe", "list", "--pipe", &uuid, "--json"]);
-    let report = &reports["pipeReports"]["edges"][0]["node"]["id"];
+    let (pipe, report) = reported(&rig);
     let organization = rig.json(&["org", "list", "--json"])[0]["id"].as_str().unwrap().to_owned();
     let arguments = serde_json::json!({ "pipe_id": pipe, "pipe_report_id": report, "wait_seconds": 30 }).to_string();
     let exported = rig.json(&["tools", "call", "export_pipe_report", "--args", &arguments, "--json"]);

@@ -97,16 +97,7 @@ impl Write for UpdateAiAutomation {
     }
 
     async fn verify(plan: &Plan<Updated>, _: &Outcome, call: &Call<'_>) -> Option<Verification> {
-        let sent = plan.mutations().next()?.operation().variables.get("input")?.clone();
-        Some(match rules::read(call, &plan.keep.id).await {
-            Ok(Some(rule)) => {
-                let same =
-                    ["name", "active"].iter().all(|key| sent.get(*key).is_none_or(|v| rule.get(*key) == Some(v)));
-                Verification::of_input(same, plan, &["name", "active"])
-            }
-            Ok(None) => Verification::of(false, "the automation cannot be found"),
-            Err(error) => Verification::unknown(error.to_string()),
-        })
+        Some(rules::found(call, &plan.keep.id).await.matches(plan, &[]))
     }
 }
 

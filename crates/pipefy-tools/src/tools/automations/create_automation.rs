@@ -132,17 +132,9 @@ pub(crate) async fn create<K>(
 /// Compares the rule of an outcome with what can be read.
 pub(crate) async fn read_back(outcome: &Outcome, call: &Call<'_>) -> Option<Verification> {
     let value = outcome.body.value();
-    let id = text_of(crate::dig(&value, "automation.id"))?;
-    Some(match rules::read(call, &id).await {
-        Ok(Some(rule)) => {
-            let same = ["name", "active"]
-                .iter()
-                .all(|key| value.get("automation").and_then(|a| a.get(*key)).is_none_or(|v| rule.get(*key) == Some(v)));
-            Verification::of(same, "compared name and active")
-        }
-        Ok(None) => Verification::of(false, "the automation cannot be found"),
-        Err(error) => Verification::unknown(error.to_string()),
-    })
+    let rule = value.get("automation")?;
+    let id = text_of(rule.get("id"))?;
+    Some(rules::found(call, &id).await.shows(&rules::comparable(rule), &[]))
 }
 
 #[cfg(test)]

@@ -4,9 +4,10 @@
 use pipefy::{Data, Error, OperationKind, automations, pipes};
 use serde_json::{Map, Value, json};
 
+use crate::readback::Found;
 use crate::tools::agents::preflight::{TRANSITIONS, destinations};
 use crate::tools::agents::tokens::is_digits;
-use crate::tools::operations;
+use crate::tools::condition_operations;
 use crate::tools::shared::{list_at, text_of};
 use crate::{Call, Explain, Page, Plan, ToolError};
 
@@ -41,7 +42,7 @@ pub(crate) fn condition(mut condition: Map<String, Value>) -> Result<Map<String,
                 }
             }
             if let Some(given) = map.get("operation").and_then(Value::as_str)
-                && let Some(meant) = operations::meant(given)
+                && let Some(meant) = condition_operations::meant(given)
             {
                 problems.push(format!("expressions.{i}.operation: '{given}' is no operation, did you mean '{meant}'?"));
             }
@@ -95,7 +96,7 @@ pub(crate) fn put_condition(
 /// What is to be said about the condition that a plan sends; blank when there is nothing.
 pub(crate) fn remark<K>(plan: &Plan<K>) -> String {
     let input = plan.mutations().next().and_then(|mutation| mutation.operation().variables.get("input"));
-    operations::remark(input.and_then(|input| input.get("condition")))
+    condition_operations::remark(input.and_then(|input| input.get("condition")))
 }
 
 /// The failure for problems of a condition.
@@ -409,6 +410,21 @@ pub(crate) fn other_action(rule: Option<&Value>) -> String {
 pub(crate) async fn read(call: &Call<'_>, automation_id: &str) -> Result<Option<Value>, Error> {
     let data = call.query(automations::get_automation(automation_id)).await?;
     Ok(data.value().get("automation").filter(|a| a.is_object()).cloned())
+}
+
+/// What reading a rule back can be compared by: the rest is shown in another form than it is written in.
+pub(crate) fn comparable(rule: &Value) -> Map<String, Value> {
+    let kept = ["name", "active"].into_iter().filter_map(|key| Some((key.to_owned(), rule.get(key)?.clone())));
+    kept.collect()
+}
+
+/// The rule as it is now, for `verify`.
+pub(crate) async fn found(call: &Call<'_>, automation_id: &str) -> Found {
+    match read(call, automation_id).await {
+        Ok(Some(rule)) => Found::Thing(comparable(&rule).into()),
+        Ok(None) => Found::Nothing,
+        Err(error) => Found::Unread(error.to_string()),
+    }
 }
 
 /// Why a trigger never starts an action. Only the block lists of the two catalogues say so; an empty `triggerEvents` rules

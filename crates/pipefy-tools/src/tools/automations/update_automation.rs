@@ -3,7 +3,6 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::create_automation::read_back;
 use super::rules::{self, Refused};
 use crate::{
     Act, Call, CheckedId, Domain, Explain, IdArg, IdKind, Op, Outcome, Persona, Plan, Shape, ToolError, Verification,
@@ -57,12 +56,8 @@ impl Write for UpdateAutomation {
         Ok(Outcome::new(json!({ "automation": rule })).message(message))
     }
 
-    async fn verify(plan: &Plan<String>, outcome: &Outcome, call: &Call<'_>) -> Option<Verification> {
-        let read = read_back(outcome, call).await?;
-        Some(match read.verified {
-            Some(true) => Verification::of_input(true, plan, &["name", "active"]),
-            _ => read,
-        })
+    async fn verify(plan: &Plan<String>, _: &Outcome, call: &Call<'_>) -> Option<Verification> {
+        Some(rules::found(call, &plan.keep).await.matches(plan, &[]))
     }
 }
 

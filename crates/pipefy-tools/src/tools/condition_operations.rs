@@ -1,30 +1,8 @@
 //! Operations that conditions compare with (`spec/tools-automation-ai.md`, 1.13). Pipefy may know more of them, so one that
 //! nobody has heard of is only remarked on; one that is a slip of the pen is refused, since such a rule would never fire.
 
+use pipefy::conditions::CONDITION_OPERATIONS as KNOWN;
 use serde_json::Value;
-
-/// The operations that are known.
-pub(crate) const KNOWN: [&str; 19] = [
-    "equals",
-    "not_equals",
-    "present",
-    "blank",
-    "string_contains",
-    "string_not_contains",
-    "number_greater_than",
-    "number_less_than",
-    "date_is_today",
-    "date_is_yesterday",
-    "date_in_current_week",
-    "date_in_last_week",
-    "date_in_current_month",
-    "date_in_last_month",
-    "date_in_current_year",
-    "date_in_last_year",
-    "date_is",
-    "date_is_after",
-    "date_is_before",
-];
 
 /// The known operation that a text nearly is: other case, spaces or hyphens, or one letter off. `None` for a known one, for
 /// none at all (the expression that stands for no condition) and for what resembles nothing.
