@@ -122,15 +122,15 @@ pub(crate) fn lines(stream: impl Read + Send + 'static) -> Receiver<String> {
     receive
 }
 
-/// The first loopback address in the lines.
+/// The loopback address that something listens on, as the first line that says so has it; a log line may name others.
 fn address(lines: Receiver<String>) -> Result<String, Failure> {
     let deadline = Instant::now() + START;
     let mut seen = Vec::new();
     while let Ok(line) = lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-        if let Some(at) = line.find("http://127.0.0.1:") {
-            let address = line.get(at..).unwrap_or_default();
+        let said = line.split_once(" on ").map_or(&*line, |(_, said)| said);
+        if said.starts_with("http://127.0.0.1:") {
             let end = |character: char| !(character.is_ascii_alphanumeric() || "/:.".contains(character));
-            return Ok(address.split(end).next().unwrap_or_default().trim_end_matches(['/', '.']).to_owned());
+            return Ok(said.split(end).next().unwrap_or_default().trim_end_matches(['/', '.']).to_owned());
         }
         seen.push(line);
     }

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use http::request::Parts;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
-use crate::http::{CorrelationId, Lines};
+use crate::http::CorrelationId;
 use crate::identity::Principal;
+use crate::log_line::LogLine;
+use crate::stderr::Lines;
 
 /// Argument names that are logged at most.
 const NAMES: usize = 64;
@@ -82,23 +84,20 @@ impl CallLine {
 
 impl Drop for CallLine {
     fn drop(&mut self) {
-        let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S%.6f+00:00").to_string();
-        let millis = self.begun.elapsed().as_micros() as f64 / 1e3;
-        let mut line = json!({
-            "event": "tool_call",
-            "timestamp": now,
-            "tool": self.tool,
-            "outcome": self.outcome,
-            "duration_ms": millis,
-            "arg_keys": self.names,
-            "request_id": self.request_id,
-            "client_id": self.client_id,
-        });
-        if let Some(map) = line.as_object_mut() {
-            map.extend(self.dispatched.map(|tool| ("dispatched_tool".to_owned(), tool.into())));
-            map.extend(self.success.map(|success| ("success".to_owned(), success.into())));
+        let mut line = LogLine::new("tool_call")
+            .text("tool", Some(&self.tool))
+            .text("outcome", Some(self.outcome))
+            .millis("duration_ms", self.begun.elapsed())
+            .texts("arg_keys", &self.names)
+            .text("request_id", Some(&self.request_id))
+            .text("client_id", self.client_id.as_deref());
+        if let Some(tool) = self.dispatched {
+            line = line.text("dispatched_tool", Some(tool));
         }
-        (self.lines)(&ascii(&line));
+        if let Some(success) = self.success {
+            line = line.flag("success", success);
+        }
+        (self.lines)(&line.end());
     }
 }
 
@@ -113,27 +112,11 @@ fn names(arguments: &Map<String, Value>) -> Vec<String> {
     names
 }
 
-/// Compact JSON with every other character than ASCII escaped.
-fn ascii(value: &Value) -> String {
-    let text = value.to_string();
-    if text.is_ascii() {
-        return text;
-    }
-    let mut out = String::with_capacity(text.len() + 16);
-    for character in text.chars() {
-        if character.is_ascii() {
-            out.push(character);
-        } else {
-            out.extend(character.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")));
-        }
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
     use super::*;
+    use serde_json::json;
     use std::sync::Mutex;
 
     fn log() -> (CallLog, Arc<Mutex<Vec<String>>>) {

@@ -11,6 +11,7 @@
 //! catalogue       which tools are shown
 //! runtime         put together once per process; holds no identity
 //! argv, logging, sandbox   starting up
+//! stderr, log_line         what is told on standard error
 //! ```
 //!
 //! To act as callers in another way than the profiles do, implement [`identity::Identity`] and build the runtime with
@@ -31,6 +32,7 @@ mod hosted;
 pub mod http;
 pub mod identity;
 pub mod instructions;
+mod log_line;
 pub mod logging;
 mod lone;
 pub mod metrics;
@@ -39,6 +41,7 @@ pub mod reload;
 mod resources;
 pub mod runtime;
 pub mod sandbox;
+pub mod stderr;
 pub mod stdio;
 #[cfg(feature = "otel")]
 pub mod traces;

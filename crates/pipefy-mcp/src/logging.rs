@@ -6,6 +6,8 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
+use crate::stderr::Stderr;
+
 /// Starts logging. Called once, before the first line; a second call changes nothing.
 pub fn start(level: LogLevel) {
     let level = match level {
@@ -21,7 +23,7 @@ pub fn start(level: LogLevel) {
         .with_target("rmcp", quiet)
         .with_target("hyper", quiet)
         .with_target("reqwest", quiet);
-    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(false).with_target(false);
+    let lines = tracing_subscriber::fmt::layer().with_writer(|| Stderr).with_ansi(false).with_target(false);
     // Fails only when an embedder has set up logging of its own, which then stays.
     let _theirs = tracing_subscriber::registry().with(lines).with(targets).try_init();
 }

@@ -12,7 +12,7 @@ use pipefy_mcp::http::{self, HttpOptions, Serving};
 use pipefy_mcp::reload::Hangups;
 use pipefy_mcp::runtime::{McpRuntime, StartError};
 use pipefy_mcp::traces::Traces;
-use pipefy_mcp::{logging, sandbox, stdio};
+use pipefy_mcp::{logging, sandbox, stderr, stdio};
 use pipefy_sandbox::Attached;
 use tokio_util::sync::CancellationToken;
 
@@ -22,22 +22,37 @@ fn main() -> ExitCode {
         Ok(Command::Serve(serve)) => serve,
         Err(error) => return refuse(2, &error.to_string()),
     };
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+    let environment = Environment::capture();
+    let runtime = match threads(&serve, &environment).enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return refuse(1, &format!("no threads could be started: {error}")),
     };
-    let code = runtime.block_on(run(&serve));
+    let code = runtime.block_on(run(&serve, &environment));
     // A read from standard input cannot be cancelled everywhere; it must not hold up the end.
     runtime.shutdown_background();
+    stderr::flush();
     code
 }
 
-async fn run(serve: &Serve) -> ExitCode {
+/// A thread for one person, and all processors for a company: threads that have little to do pass it among each other, which
+/// costs a fifth of a call (docs/performance.md).
+fn threads(serve: &Serve, environment: &Environment) -> tokio::runtime::Builder {
+    let overrides = match serve.sandbox {
+        Some(_) => sandbox::overrides(serve.overrides(), None),
+        None => serve.overrides(),
+    };
+    // What is wrong with the settings is told when they are read to be used.
+    match load_server(environment, &overrides) {
+        Ok(settings) if settings.mcp.profile == Profile::Remote => tokio::runtime::Builder::new_multi_thread(),
+        _ => tokio::runtime::Builder::new_current_thread(),
+    }
+}
+
+async fn run(serve: &Serve, environment: &Environment) -> ExitCode {
     if let Some(warning) = serve.warning() {
         say(&format!("{}: warning: {warning}\n", argv::PROGRAM));
     }
-    let environment = Environment::capture();
-    match start(serve, &environment).await {
+    match start(serve, environment).await {
         Ok((settings, runtime, sandbox, overrides)) => {
             let traces = runtime.traces().cloned();
             let code = serve_on(&settings, runtime, overrides).await;
@@ -167,6 +182,7 @@ fn print(text: &str) -> ExitCode {
 }
 
 fn say(text: &str) {
+    stderr::flush();
     let _closed = std::io::stderr().write_all(text.as_bytes());
 }
 

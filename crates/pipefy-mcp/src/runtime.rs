@@ -25,9 +25,10 @@ use crate::catalogue::{BadNarrowing, Entry, Exposure, Narrowed, Narrowing, Selec
 use crate::elicit::Answered;
 use crate::handler::Handler;
 use crate::hosted;
-use crate::http::{Called, Inbound, LoneCall, Served, SessionStore, stderr_lines};
+use crate::http::{Called, Inbound, LoneCall, Served, SessionStore};
 use crate::identity::{Identity, IdentityError, Principal, StartupIdentity};
 use crate::metrics::Metrics;
+use crate::stderr::stderr_lines;
 use crate::traces::{Traces, TracesError};
 use crate::watch::Watchers;
 

@@ -454,6 +454,8 @@ struct Remote {
     process: Process,
     address: String,
     metrics: String,
+    /// Of everybody who asks.
+    bearer: Option<String>,
     log: Arc<Mutex<String>>,
     _home: tempfile::TempDir,
 }
@@ -501,7 +503,7 @@ impl Remote {
                 log.push('\n');
             }
         });
-        Self { process: Process(child.id()), child, address, metrics, log, _home: home }
+        Self { process: Process(child.id()), child, address, metrics, bearer: None, log, _home: home }
     }
 
     fn connect(&self) -> TcpStream {
@@ -513,10 +515,11 @@ impl Remote {
     /// A POST, byte for byte.
     fn bytes(&self, session: Option<&str>, body: &str, close: bool) -> String {
         let session = session.map(|id| format!("mcp-session-id: {id}\r\n")).unwrap_or_default();
+        let bearer = self.bearer.as_ref().map(|it| format!("authorization: Bearer {it}\r\n")).unwrap_or_default();
         let close = if close { "connection: close\r\n" } else { "" };
         format!(
             "POST /mcp HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\n\
-             accept: application/json, text/event-stream\r\n{session}{close}content-length: {}\r\n\r\n{body}",
+             accept: application/json, text/event-stream\r\n{session}{bearer}{close}content-length: {}\r\n\r\n{body}",
             self.address,
             body.len()
         )
@@ -589,6 +592,115 @@ fn odd_parameters_over_http_leave_the_session_as_it_was() {
         }
         assert_eq!(server.metric("pipefy_mcp_sessions"), u64::from(session.is_some()));
     }
+}
+
+/// Nobody reads the log: calls go on all the same, and what there was no room for is told when somebody reads again.
+#[test]
+fn a_log_that_nobody_reads_holds_up_nobody() {
+    let server = Remote::start("", &["--stateless"], &[("PIPEFY_TOKEN", DEFAULT_TOKEN)]);
+    // Its reader waits for this lock.
+    let unread = server.log.lock().unwrap();
+    let mut stream = server.connect();
+    let ping = server.bytes(None, &message(Some(9), "ping", None), false);
+    // Over 200 bytes of log each; a mebibyte is kept.
+    for _ in 0..8_000 {
+        stream.write_all(ping.as_bytes()).unwrap();
+        let mut answer = Vec::new();
+        while !answer.ends_with(b"\"result\":{}}") {
+            let mut some = [0; 4096];
+            let read = stream.read(&mut some).unwrap();
+            assert!(read > 0, "the connection ended");
+            answer.extend_from_slice(&some[..read]);
+        }
+    }
+    assert!(!unread.contains("lines_lost"));
+    drop(unread);
+    until("it says how much is lost", || server.log.lock().unwrap().contains("{\"event\":\"lines_lost\",\"count\":"));
+    server.is_well(None);
+}
+
+/// A library that gives a process another time of day, where it is installed.
+fn other_time() -> Option<std::path::PathBuf> {
+    let folders = std::fs::read_dir("/usr/lib").unwrap().flatten().map(|entry| entry.path());
+    let found = folders.map(|folder| folder.join("faketime/libfaketimeMT.so.1")).find(|library| library.exists());
+    if found.is_none() {
+        eprintln!("skipped: libfaketime is not installed");
+    }
+    found
+}
+
+/// The clock of a hosted server is set back, then forward, then right: bearers that its clock does not allow are refused, and
+/// once it is right again the session, the bearer and the approval of before are good, the approval once.
+#[test]
+fn a_clock_that_is_set_wrong_loses_nothing() {
+    let Some(library) = other_time() else { return };
+    let backend = Backend::start();
+    let folder = tempfile::tempdir().unwrap();
+    let clock = folder.path().join("clock");
+    let set = |ahead: &str| {
+        let new = folder.path().join("new");
+        std::fs::write(&new, ahead).unwrap();
+        std::fs::rename(new, &clock).unwrap();
+    };
+    set("+0");
+    let issuer = format!("{}/realms/pipefy", backend.url);
+    let mut variables = backend.variables();
+    variables.extend([
+        ("LD_PRELOAD", library.to_str().unwrap()),
+        ("FAKETIME_TIMESTAMP_FILE", clock.to_str().unwrap()),
+        ("FAKETIME_NO_CACHE", "1"),
+        ("FAKETIME_DONT_FAKE_MONOTONIC", "1"),
+        ("PIPEFY_MCP_PROFILE", "remote"),
+        ("PIPEFY_MCP_RS_RESOURCE_SERVER_URL", "http://127.0.0.1/mcp"),
+        ("PIPEFY_JWT_ISSUER_URL", &issuer),
+        ("PIPEFY_JWT_ALLOW_INSECURE_URLS", "true"),
+    ]);
+    let mint = || {
+        let token = backend.ask("POST", "/_sandbox/oidc/tokens", &json!({"expires_in": 3600}));
+        token["access_token"].as_str().map(str::to_owned)
+    };
+    let mut server = Remote::start("", &[], &variables);
+    server.bearer = mint();
+    let session = server.open();
+    let ask = |server: &Remote, tool: &str, arguments: Value| {
+        let (status, _, answer) = server.post(Some(&session), &call(json!(1), tool, arguments).to_string());
+        (status, answer["result"]["structuredContent"].clone())
+    };
+    let lists = |server: &Remote| ask(server, "list_organizations", json!({})).0;
+    let preview = |server: &Remote, card: &str| {
+        let (status, preview) = ask(server, "delete_card", json!({ "card_id": card }));
+        assert_eq!(status, 200, "{preview}");
+        let token = preview["confirmation_token"].as_str().unwrap_or_else(|| panic!("{preview}"));
+        json!({"card_id": card, "confirm": true, "confirmation_token": token})
+    };
+    assert_eq!(lists(&server), 200);
+    let early = backend.card();
+    let approved = preview(&server, &early);
+
+    set("-1h");
+    // Judged when the clock was right; an approval of this time is good at this time.
+    assert_eq!(lists(&server), 200);
+    let (known, late) = (server.bearer.take(), mint());
+    server.bearer.clone_from(&late);
+    assert_eq!(lists(&server), 401, "by the server's clock it will be issued in an hour");
+    until("the log says why", || server.log.lock().unwrap().contains("clock"));
+
+    set("+2h");
+    assert_eq!(lists(&server), 401);
+    server.bearer.clone_from(&known);
+    assert_eq!(lists(&server), 401, "by the server's clock it has expired");
+
+    set("+0");
+    for bearer in [late, known] {
+        server.bearer = bearer;
+        assert_eq!(lists(&server), 200);
+    }
+    let (_, deleted) = ask(&server, "delete_card", approved.clone());
+    assert_eq!(deleted["success"], true, "{deleted}");
+    let (_, again) = ask(&server, "delete_card", approved);
+    assert_eq!(again["success"], false, "{again}");
+    assert_ne!(backend.card(), early);
+    assert_eq!(server.metric("pipefy_mcp_sessions"), 1);
 }
 
 /// Without file descriptors the server waits for some, without spinning; what is connected goes on, and the rest comes back.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use http::HeaderMap;
 use http::header::AUTHORIZATION;
+use http::{HeaderMap, Method};
 
 use crate::budget::{Budget, REQUEST_LIMIT};
 use crate::credential::{Bearer, Credential};
@@ -171,7 +171,11 @@ impl GraphqlEndpoint {
         if let Some(traceparent) = budget.requests().and_then(|requests| requests.traceparent()) {
             headers.insert("traceparent", traceparent);
         }
-        let sending = self.0.http.post(self.0.url.clone()).headers(headers).body(body.clone()).send();
+        // Without the builder, which would go through the headers once more.
+        let mut request = reqwest::Request::new(Method::POST, self.0.url.clone());
+        *request.headers_mut() = headers;
+        *request.body_mut() = Some(body.clone().into());
+        let sending = self.0.http.execute(request);
         // One limit and one watch for the whole exchange.
         let exchange = async {
             let mut answer = sending.await.map_err(|error| Attempt::Passing {

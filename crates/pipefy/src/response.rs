@@ -44,6 +44,10 @@ impl Data {
         if self.0.len() > 512 {
             return None;
         }
+        // Names of fields hold no colon, so what follows the first one is the first field's value.
+        if self.text().split_once(':').is_some_and(|(_, first)| !first.trim_start().starts_with('n')) {
+            return None;
+        }
         let roots: std::collections::BTreeMap<String, Option<serde::de::IgnoredAny>> = self.read().ok()?;
         let nothing = roots.values().all(Option::is_none);
         nothing.then(|| roots.into_keys().next().unwrap_or_else(|| "data".to_owned()))

@@ -269,18 +269,17 @@ impl Target {
 /// The service loop's end of a session (or of one stateless request).
 #[derive(Debug)]
 pub(crate) struct Inbox {
-    messages: mpsc::Receiver<ClientJsonRpcMessage>,
+    messages: mpsc::Receiver<Boxed>,
     routes: Arc<Routes>,
     ender: Option<Ender>,
 }
 
+/// Boxed, because a channel keeps room for 32 of them, in each session.
+pub(crate) type Boxed = Box<ClientJsonRpcMessage>;
+
 impl Inbox {
     /// `ender` is told when the loop has ended.
-    pub(crate) fn new(
-        messages: mpsc::Receiver<ClientJsonRpcMessage>,
-        routes: Arc<Routes>,
-        ender: Option<Ender>,
-    ) -> Self {
+    pub(crate) fn new(messages: mpsc::Receiver<Boxed>, routes: Arc<Routes>, ender: Option<Ender>) -> Self {
         Self { messages, routes, ender }
     }
 }
@@ -314,7 +313,7 @@ impl Transport<RoleServer> for Inbox {
     }
 
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
-        self.messages.recv().await
+        self.messages.recv().await.map(|message| *message)
     }
 
     async fn close(&mut self) -> Result<(), Undeliverable> {

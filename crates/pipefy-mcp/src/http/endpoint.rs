@@ -30,7 +30,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::bearer::{Inbound, Owner};
 use super::callers::{self, Callers};
-use super::channel::{Inbox, Routes};
+use super::channel::{Boxed, Inbox, Routes};
 use super::checks::{accepts, accepts_events, check_host, content_type, read_body};
 use super::exchange_era;
 use super::log::Caller;
@@ -240,7 +240,7 @@ impl<S: Served> Endpoint<S> {
         let (routes, stream) = Routes::alone(id.clone(), progress);
         let (inbox, messages) = mpsc::channel(1);
         // The channel is new and has room for one.
-        let _sent = inbox.try_send(typed);
+        let _sent = inbox.try_send(Box::new(typed));
         let mut info = InitializeRequestParams::new(ClientCapabilities::default(), Implementation::default());
         info.protocol_version = version;
         let transport = Inbox::new(messages, Arc::new(routes), None);
@@ -395,7 +395,7 @@ impl<S: Served> Endpoint<S> {
         let routes = Arc::new(Routes::default());
         let (stream, _) = routes.call(request_id.clone(), None, true).ok_or_else(Refusal::internal)?;
         let (inbox, messages) = mpsc::channel(INBOX);
-        let _sent = inbox.try_send(typed);
+        let _sent = inbox.try_send(Box::new(typed));
         let stop = self.stop.child_token();
         let transport = Inbox::new(messages, routes.clone(), Some(Ender::new(&self.sessions, id)));
         let service = Box::pin(serve_server_with_ct::<_, _, _, TransportAdapterIdentity>(
@@ -521,7 +521,7 @@ impl<S: Served> Endpoint<S> {
     }
 
     async fn hand_over(&self, session: &Session, message: ClientJsonRpcMessage) -> Result<(), Refusal> {
-        session.inbox.send(message).await.map_err(|_| {
+        session.inbox.send(Box::new(message)).await.map_err(|_| {
             self.sessions.end(&session.id);
             Refusal::ended_session()
         })
@@ -546,7 +546,7 @@ impl<S: Served> Endpoint<S> {
 
 /// Keeps a service loop alive for one response.
 struct Alone<T> {
-    _inbox: mpsc::Sender<ClientJsonRpcMessage>,
+    _inbox: mpsc::Sender<Boxed>,
     _service: T,
 }
 
@@ -591,13 +591,13 @@ impl Drop for Watch {
                 let reason = Some("the client has gone".to_owned());
                 let cancelled = CancelledNotification::new(CancelledNotificationParam::new(Some(id), reason));
                 let message = JsonRpcMessage::notification(ClientNotification::CancelledNotification(cancelled));
-                let _ended = session.inbox.send(message).await;
+                let _ended = session.inbox.send(Box::new(message)).await;
                 return;
             }
             for question in asked {
                 // To one that was answered in the meantime this is nothing.
                 let answer = ClientResult::CustomResult(CustomResult::new(json!({"action": "cancel"})));
-                let _ended = session.inbox.send(JsonRpcMessage::response(answer, question)).await;
+                let _ended = session.inbox.send(Box::new(JsonRpcMessage::response(answer, question))).await;
             }
         });
     }

@@ -10,7 +10,8 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use super::connections::Connections;
-use super::{App, HttpOptions, Inbound, Served, probes, stderr_lines};
+use super::{App, HttpOptions, Inbound, Served, probes};
+use crate::stderr::stderr_lines;
 
 /// After the second phase of a stop, connections get this long before they are cut.
 const LAST_GRACE: Duration = Duration::from_secs(2);

@@ -1,9 +1,7 @@
 //! The request id and the `http_request` line: one JSON object a line, exactly one line a request, whatever becomes of it.
 
 use std::convert::Infallible;
-use std::fmt::Write as _;
 use std::hash::{BuildHasher as _, RandomState};
-use std::io::Write as _;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,7 +19,9 @@ use tower::{Layer, Service};
 
 use super::refusal::Refused;
 use super::{HttpOptions, SESSION_ID};
+use crate::log_line::LogLine;
 use crate::metrics::Metrics;
+use crate::stderr::Lines;
 use crate::traces::{RequestSpan, Traces};
 
 /// Longest request id, session id or path that is logged as sent.
@@ -30,20 +30,6 @@ const LONGEST: usize = 128;
 /// Ties together what one HTTP request caused: on its `http_request` line, and for the handler in the parts' extensions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CorrelationId(pub Arc<str>);
-
-/// Takes finished lines (without line end). Standard error, or a test's list.
-pub type Lines = Arc<dyn Fn(&str) + Send + Sync>;
-
-/// Writes each line to standard error in one piece.
-pub fn stderr_lines() -> Lines {
-    Arc::new(|line| {
-        let mut whole = String::with_capacity(line.len() + 1);
-        whole.push_str(line);
-        whole.push('\n');
-        // Nowhere left to report to.
-        let _closed = std::io::stderr().lock().write_all(whole.as_bytes());
-    })
-}
 
 /// The caller, as far as it is logged. Filled in by the bearer check.
 #[derive(Clone, Debug, Default)]
@@ -163,37 +149,18 @@ impl Line {
     }
 
     fn text(&self) -> String {
-        let mut line = String::with_capacity(384);
-        line.push_str("{\"event\":\"http_request\",\"timestamp\":\"");
-        timestamp(&mut line);
-        line.push_str("\",\"method\":");
-        quoted(&mut line, Some(self.method.as_str()));
-        line.push_str(",\"path\":");
-        quoted(&mut line, Some(&self.path));
-        line.push_str(",\"status\":");
-        match self.status {
-            Some(status) => padded(&mut line, status.into(), 0),
-            None => line.push_str("null"),
-        }
-        let took = self.begun.elapsed().as_nanos().saturating_add(500) / 1000;
-        let took = u64::try_from(took).unwrap_or(u64::MAX);
-        line.push_str(",\"duration_ms\":");
-        padded(&mut line, took / 1000, 0);
-        line.push('.');
-        padded(&mut line, took % 1000, 3);
-        line.push_str(",\"client_ip\":");
-        quoted(&mut line, self.client_ip.map(|ip| ip.to_string()).as_deref());
-        line.push_str(",\"session_id\":");
-        quoted(&mut line, self.session_id.as_deref());
-        line.push_str(",\"request_id\":");
-        quoted(&mut line, Some(&self.request_id));
         let caller = self.caller.0.get();
-        line.push_str(",\"sub\":");
-        quoted(&mut line, caller.and_then(|caller| caller.0.as_deref()));
-        line.push_str(",\"client_id\":");
-        quoted(&mut line, caller.map(|caller| caller.1.as_str()));
-        line.push('}');
-        line
+        LogLine::new("http_request")
+            .text("method", Some(self.method.as_str()))
+            .text("path", Some(&self.path))
+            .number("status", self.status.map(u64::from))
+            .millis("duration_ms", self.begun.elapsed())
+            .text("client_ip", self.client_ip.map(|ip| ip.to_string()).as_deref())
+            .text("session_id", self.session_id.as_deref())
+            .text("request_id", Some(&self.request_id))
+            .text("sub", caller.and_then(|caller| caller.0.as_deref()))
+            .text("client_id", caller.map(|caller| caller.1.as_str()))
+            .end()
     }
 }
 
@@ -285,61 +252,6 @@ fn client_ip(request: &Request<Body>, trusted: &TrustedProxies) -> Option<IpAddr
     Some(client.unwrap_or(peer))
 }
 
-/// Now, as `2026-07-07T22:15:30.123456+00:00`; without a fraction on the full second.
-fn timestamp(line: &mut String) {
-    let at = jiff::tz::TimeZone::UTC.to_datetime(jiff::Timestamp::now());
-    padded(line, at.year().unsigned_abs().into(), 4);
-    for (before, part) in [('-', at.month()), ('-', at.day()), ('T', at.hour()), (':', at.minute()), (':', at.second())]
-    {
-        line.push(before);
-        padded(line, part.unsigned_abs().into(), 2);
-    }
-    let micros = at.subsec_nanosecond() / 1000;
-    if micros != 0 {
-        line.push('.');
-        padded(line, micros.unsigned_abs().into(), 6);
-    }
-    line.push_str("+00:00");
-}
-
-/// Decimal digits with leading zeros: the formatting machinery costs as much as the rest of a line.
-fn padded(line: &mut String, number: u64, width: usize) {
-    let mut buffer = itoa::Buffer::new();
-    let digits = buffer.format(number);
-    for _ in digits.len()..width {
-        line.push('0');
-    }
-    line.push_str(digits);
-}
-
-/// A JSON string in ASCII, or `null`.
-fn quoted(line: &mut String, text: Option<&str>) {
-    let Some(text) = text else {
-        line.push_str("null");
-        return;
-    };
-    line.push('"');
-    let mut plain = 0;
-    for (at, character) in text.char_indices() {
-        if matches!(character, ' '..='~') && character != '"' && character != '\\' {
-            continue;
-        }
-        line.push_str(text.get(plain..at).unwrap_or_default());
-        plain = at + character.len_utf8();
-        match character {
-            '"' => line.push_str("\\\""),
-            '\\' => line.push_str("\\\\"),
-            _ => {
-                for unit in character.encode_utf16(&mut [0; 2]) {
-                    let _infallible = write!(line, "\\u{unit:04x}");
-                }
-            }
-        }
-    }
-    line.push_str(text.get(plain..).unwrap_or_default());
-    line.push('"');
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
@@ -388,14 +300,6 @@ mod tests {
         assert_eq!(ip("127.0.0.1", &["9.9.9.9"]), "9.9.9.9");
         assert_eq!(ip("127.0.0.1", &["6.6.6.6, 9.9.9.9", "10.0.0.1"]), "9.9.9.9");
         assert_eq!(ip("::ffff:127.0.0.1", &["9.9.9.9, nonsense"]), "9.9.9.9");
-    }
-
-    #[test]
-    fn text_is_ascii_json() {
-        let mut line = String::new();
-        quoted(&mut line, Some("a\"\\\n\u{e9}\u{1f600}"));
-        assert_eq!(line, r#""a\"\\\u000a\u00e9\ud83d\ude00""#);
-        assert_eq!(serde_json::from_str::<String>(&line).unwrap(), "a\"\\\n\u{e9}\u{1f600}");
     }
 
     #[test]

@@ -58,7 +58,7 @@ use tokio_util::sync::CancellationToken;
 pub use bearer::{Authenticator, Inbound, Rejection};
 pub use jwt::JwtBearers;
 pub use listen::{ServeError, Serving, bind};
-pub use log::{CorrelationId, Lines, stderr_lines};
+pub use log::CorrelationId;
 pub use resource::ProtectedResource;
 pub use sessions::Limits;
 pub use store::{SessionStore, StoreError};
@@ -71,6 +71,7 @@ use seal::Seal;
 use sessions::Sessions;
 
 use crate::metrics::Metrics;
+use crate::stderr::{Lines, stderr_lines};
 use crate::traces::Traces;
 
 /// Names the session; given by the server, sealed.

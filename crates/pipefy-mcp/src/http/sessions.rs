@@ -11,12 +11,12 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 use http::StatusCode;
 use pipefy::settings::{McpSettings, OperationsSettings};
-use rmcp::model::{ClientJsonRpcMessage, ProtocolVersion};
+use rmcp::model::ProtocolVersion;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::bearer::Owner;
-use super::channel::Routes;
+use super::channel::{Boxed, Routes};
 use super::refusal::Refusal;
 use super::store::Entry;
 use crate::conversation::Conversation;
@@ -61,7 +61,7 @@ impl Default for Limits {
 pub(crate) struct Session {
     pub(crate) id: Arc<str>,
     /// Messages for the service loop.
-    pub(crate) inbox: mpsc::Sender<ClientJsonRpcMessage>,
+    pub(crate) inbox: mpsc::Sender<Boxed>,
     /// Where its answers go.
     pub(crate) routes: Arc<Routes>,
     /// The revision that was agreed on.
@@ -272,7 +272,7 @@ impl Sessions {
 
 /// A service loop that has shaken hands, on its way to becoming a session.
 pub(crate) struct Begun {
-    pub(crate) inbox: mpsc::Sender<ClientJsonRpcMessage>,
+    pub(crate) inbox: mpsc::Sender<Boxed>,
     pub(crate) routes: Arc<Routes>,
     pub(crate) stop: CancellationToken,
     pub(crate) version: ProtocolVersion,
