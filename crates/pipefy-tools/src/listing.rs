@@ -35,7 +35,11 @@ impl Format {
     }
 }
 
-/// Dotted path of the list that a result is about: where the operation says, else the first list of objects, outer ones first.
+/// How many keys deep [`main_list`] looks.
+pub(crate) const DEEPEST: usize = 4;
+
+/// Dotted path of the list that a result is about: where the operation says, else the first list of objects, outer ones first and
+/// those with something in them before empty ones beside them.
 fn main_list(op: &Op, body: &Value) -> Option<String> {
     if let Some(paging) = op.paging
         && dig(body, paging.items).is_some_and(Value::is_array)
@@ -44,9 +48,12 @@ fn main_list(op: &Op, body: &Value) -> Option<String> {
     }
     let mut level: Vec<(String, &Value)> = vec![(String::new(), body)];
     while !level.is_empty() {
-        let list =
-            |(_, value): &&(String, &Value)| matches!(value, Value::Array(list) if list.iter().all(Value::is_object));
-        if let Some((path, _)) = level.iter().find(list) {
+        let list = |empty: bool| {
+            level.iter().find(|(_, value)| {
+                matches!(value, Value::Array(list) if list.is_empty() == empty && list.iter().all(Value::is_object))
+            })
+        };
+        if let Some((path, _)) = list(false).or_else(|| list(true)) {
             return Some(path.clone());
         }
         level = level
@@ -57,7 +64,7 @@ fn main_list(op: &Op, body: &Value) -> Option<String> {
                     (if path.is_empty() { key.clone() } else { format!("{path}.{key}") }, value)
                 })
             })
-            .filter(|(path, _)| path.split('.').count() <= 4)
+            .filter(|(path, _)| path.split('.').count() <= DEEPEST)
             .collect();
     }
     None
@@ -94,6 +101,8 @@ pub(crate) struct FormFields {
     /// The key of the list in each item.
     list: String,
     wanted: Vec<String>,
+    /// Names of the item's own fields, which may have been meant.
+    own: Vec<String>,
 }
 
 impl FormFields {
@@ -105,12 +114,13 @@ impl FormFields {
         let has = |names: &[String]| selections.narrow(selects.document, selects.item, names).is_ok();
         let list = available
             .iter()
-            .find(|name| !name.contains('.') && has(&[format!("{name}.name"), format!("{name}.value")]))?;
+            .find(|name| !name.contains('.') && has(&[format!("{name}.name"), format!("{name}.value")]))?
+            .clone();
         let (mut known, wanted): (Vec<String>, Vec<String>) =
             fields.iter().cloned().partition(|field| has(std::slice::from_ref(field)));
         known.push(list.clone());
         options.fields = Some(known);
-        Some(Self { list: list.clone(), wanted })
+        Some(Self { list, wanted, own: available })
     }
 
     /// Leaves only the wanted ones in each item.
@@ -152,6 +162,7 @@ impl FormFields {
         }
         let missing = self.wanted.iter().zip(&found).find(|(_, found)| !**found).map(|(wanted, _)| wanted);
         if let Some(missing) = missing.filter(|_| !labels.is_empty()) {
+            labels.extend(self.own);
             return Err(unknown_field(missing, labels));
         }
         outcome.body = Body::Value(body);
@@ -219,12 +230,18 @@ fn keep(value: &mut Value, prefix: &str, fields: &[String]) {
     }
 }
 
-/// Says of a listing that comes in one piece how much it is, for a call that asked for `all`; it keeps `max_items` of it.
+/// Says of a listing that comes in one piece how much it is, for a call that asked for `all`; it keeps `max_items` of it. A
+/// result without a list is one thing.
 pub(crate) fn account(op: &Op, mut outcome: Outcome, max_items: Option<u64>) -> Outcome {
     let mut body = outcome.body.value();
-    let more = outcome.page.as_ref().is_some_and(|page| page.has_more) || says_more(&body);
+    let more = outcome.page.as_ref().is_some_and(|page| page.has_more)
+        || outcome.extra.get("complete") == Some(&Value::Bool(false))
+        || says_more(&body);
+    let one = usize::from(!body.is_null());
     let path = main_list(op, &body);
-    let Some(Value::Array(list)) = path.and_then(|path| dig_mut(&mut body, &path)) else { return outcome };
+    let Some(Value::Array(list)) = path.and_then(|path| dig_mut(&mut body, &path)) else {
+        return outcome.extra("complete", !more).extra("returned", one).extra_opt("total", (!more).then_some(one));
+    };
     let total = list.len();
     let most = max_items.and_then(|most| usize::try_from(most.max(1)).ok()).unwrap_or(usize::MAX);
     list.truncate(most);
@@ -383,6 +400,14 @@ mod tests {
             Value::Object(account(&OP, Outcome::new(part), None).extra),
             json!({"complete": false, "returned": 1})
         );
+        // What the tool itself says of its end stands.
+        let stopped = Outcome::new(cards()).extra("complete", false).extra("stopped", "s");
+        assert_eq!(
+            Value::Object(account(&OP, stopped, None).extra),
+            json!({"complete": false, "stopped": "s", "returned": 2})
+        );
+        let thing = account(&OP, Outcome::new(json!({"card": {"id": "1"}})), None);
+        assert_eq!(Value::Object(thing.extra), json!({"complete": true, "returned": 1, "total": 1}));
         let one = account(&OP, Outcome::new(cards()), Some(1));
         assert_eq!(one.body.value()["cards"]["edges"].as_array().unwrap().len(), 1);
         assert_eq!(
