@@ -134,19 +134,23 @@ pub(crate) async fn fields(stage: &Stage, plain: &Play<'_>, before: &Played, pro
     problems.expect(explained && refused["error"]["code"] == "INVALID_ARGUMENTS", tool, || {
         format!("does not explain an unknown field: {}", cut(&refused.to_string(), 300))
     });
-    let Some(name) = available.iter().find(|name| !["", "id", "..."].contains(*name) && name.len() > 3) else { return };
-    let typo = asking(&format!("{name}q")).await.reply;
-    let message = typo["error"]["message"].as_str().unwrap_or_default();
-    problems.expect(message.contains(&format!("did you mean `{name}`")), tool, || {
-        format!("does not suggest {name}: {}", cut(message, 300))
-    });
+    // What may be a field of a form is looked up in the form.
+    let names = if explained { available } else { vec!["title"] };
+    let Some(name) = names.iter().find(|name| !["", "id", "..."].contains(*name) && name.len() > 3) else { return };
+    if explained {
+        let typo = asking(&format!("{name}q")).await.reply;
+        let message = typo["error"]["message"].as_str().unwrap_or_default();
+        problems.expect(message.contains(&format!("did you mean `{name}`")), tool, || {
+            format!("does not suggest {name}: {}", cut(message, 300))
+        });
+    }
     let few = asking(name).await;
     few.problems.iter().for_each(|problem| problems.add(tool, format!("fields: {problem}")));
     problems.expect(few.succeeded(), tool, || format!("fields {name}: {}", cut(&few.reply.to_string(), 300)));
     let (all, less) = (without_play(&before.reply).to_string(), without_play(&few.reply).to_string());
     problems.expect(less.len() <= all.len(), tool, || format!("{name} alone is more than everything: {less}"));
     let op = stage.catalogue.get(tool).unwrap().op();
-    if op.selects.is_none() || available.len() < 3 {
+    if op.selects.is_none() || (explained && names.len() < 3) {
         return;
     }
     let bytes = |played: &Played| played.queries().iter().map(|sent| sent.document.len()).sum::<usize>();

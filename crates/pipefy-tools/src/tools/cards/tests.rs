@@ -428,7 +428,8 @@ async fn three_fields_of_sixty_are_less_than_a_tenth() {
         .map(|i| json!({"node": {"id": i.to_string(), "title": format!("Card {i}"), "current_phase": {"id": "1", "name": "Inbox"}, "fields": fields}}))
         .collect();
     let whole = json!({"edges": edges, "pageInfo": {"hasNextPage": false, "endCursor": null}});
-    let mock = Mock::new().on("cards", whole);
+    let form = json!({"start_form_fields": [{"id": "field_7", "label": "Field 7"}, {"id": "late", "label": "Much later"}]});
+    let mock = Mock::new().on("cards", whole).on("pipe", form);
     let all = mock.reply("get_cards", json!({"pipe_id": 1, "include_fields": true})).await.to_string().len();
     let asked = json!({"pipe_id": 1, "fields": ["Field 7", "field 30", "Field 59"]});
     let few = mock.reply("get_cards", asked).await;
@@ -446,6 +447,17 @@ async fn three_fields_of_sixty_are_less_than_a_tenth() {
     let typo = mock.reply("get_cards", json!({"pipe_id": 1, "fields": ["titel"]})).await;
     let message = typo["error"]["message"].as_str().unwrap();
     assert!(message.starts_with("fields: unknown field `titel`, did you mean `title`?"), "{message}");
+    // A field of the form that no card has filled in is there all the same, by its label or id.
+    for name in ["much LATER", "late"] {
+        let few = mock.reply("get_cards", json!({"pipe_id": 1, "fields": [name, "Field 7"]})).await;
+        assert_eq!(few["success"], true, "{few}");
+    }
+    let card = json!({"id": "5", "pipe": {"id": "1"}, "fields": [{"name": "Field 7", "value": "v"}]});
+    let mock = Mock::new().on("card", card).on("pipe", json!({"phases": [{"fields": [{"id": "l", "label": "Later"}]}]}));
+    let few = mock.reply("get_card", json!({"card_id": 5, "fields": ["Later"]})).await;
+    assert_eq!(few, json!({"card": {"id": "5", "fields": []}}));
+    let typo = mock.reply("get_card", json!({"card_id": 5, "fields": ["Latter"]})).await;
+    assert!(typo["error"]["message"].as_str().unwrap().contains("did you mean `Later`?"), "{typo}");
 }
 
 /// The rest of a plan or a preview can be had; a change is never made for the sake of it.
