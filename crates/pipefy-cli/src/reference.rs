@@ -25,7 +25,10 @@ const SHARED: [(&str, &str); 12] = [
     ("all", "follow the pages"),
     ("max_items", "with `all`, or alone in its place: at most this many items (5000)"),
     ("max_seconds", "with `all`, or alone in its place: stop after this many seconds (60)"),
-    ("rest", "on every tool, not listed: a part of a cut result, see [what agents get](../agents.md#results-over-the-budget)"),
+    (
+        "rest",
+        "on every tool, not listed: a part of a cut result, see [what agents get](../agents.md#results-over-the-budget)",
+    ),
     ("dry_run", "list what would be sent and send nothing"),
     ("verify", "read the change back and say whether it took effect, see [reading back](../reading-back.md)"),
     (

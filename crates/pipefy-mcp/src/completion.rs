@@ -140,7 +140,8 @@ async fn candidates(
             Within { pipe: Some(pipe), .. } => ("get_pipe", json!({ "pipe_id": pipe })),
             Within { card: Some(card), .. } => {
                 let first = Invocation { arguments: Map::new(), progress: None, cancel: call.cancel.clone(), ..call };
-                let card = read(runtime, exposure, "get_card", json!({ "card_id": card, "fields": ["pipe"] }), first).await;
+                let card =
+                    read(runtime, exposure, "get_card", json!({ "card_id": card, "fields": ["pipe"] }), first).await;
                 match card.pointer("/card/pipe/id") {
                     Some(pipe) => ("get_pipe", json!({ "pipe_id": pipe })),
                     None => return Vec::new(),

@@ -508,9 +508,8 @@ mod tests {
     fn lists_are_prepared_once_per_selection_and_revision() {
         use crate::catalogue::TOOLSETS_HEADER;
         let runtime = start(&[("PIPEFY_TOKEN", "t")]).unwrap();
-        let narrowed = |toolset: &str| {
-            http::Request::builder().header(TOOLSETS_HEADER, toolset).body(()).unwrap().into_parts().0
-        };
+        let narrowed =
+            |toolset: &str| http::Request::builder().header(TOOLSETS_HEADER, toolset).body(()).unwrap().into_parts().0;
         let requests = [http::Request::new(()).into_parts().0, narrowed("workflow"), narrowed("power")];
         let versions = [ProtocolVersion::V_2025_03_26, ProtocolVersion::V_2025_06_18, ProtocolVersion::V_2026_07_28];
         let mut seen: Vec<Bytes> = Vec::new();

@@ -18,7 +18,8 @@ use pipefy_mcp::runtime::McpRuntime;
 use pipefy_mcp::stdio::serve_on;
 use pipefy_sandbox::{DEFAULT_TOKEN, Sandbox, SandboxOptions};
 use rmcp::model::{
-    ArgumentInfo, CallToolRequestParams, CompleteRequestParams, GetPromptRequestParams, ReadResourceRequestParams, Reference,
+    ArgumentInfo, CallToolRequestParams, CompleteRequestParams, GetPromptRequestParams, ReadResourceRequestParams,
+    Reference,
 };
 use rmcp::service::{RoleClient, RunningService, ServiceError};
 use rmcp::{ErrorData, ServiceExt as _};

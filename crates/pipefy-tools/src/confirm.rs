@@ -84,7 +84,6 @@ impl Spent {
     pub(crate) fn give_back(&self, token: &str) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&digest_of_text(token));
     }
-
 }
 
 /// Makes a token as [`mint`] does that is like no other: each preview has its own, so that two equal ones approve two acts. What
@@ -101,13 +100,7 @@ pub fn mint(key: &ConfirmationKey, tool: &str, identity: &Map<String, Value>, no
     minted(key, tool, identity, None, now)
 }
 
-fn minted(
-    key: &ConfirmationKey,
-    tool: &str,
-    identity: &Map<String, Value>,
-    nonce: Option<String>,
-    now: i64,
-) -> String {
+fn minted(key: &ConfirmationKey, tool: &str, identity: &Map<String, Value>, nonce: Option<String>, now: i64) -> String {
     let mut payload = Map::new();
     payload.insert("exp".to_owned(), (now + TTL).into());
     payload.insert("identity".to_owned(), canonical(&Value::Object(identity.clone())));
@@ -289,7 +282,8 @@ mod tests {
             assert_eq!(verify(&key, "t", &identity, Some(token), NOW + TTL), Err(Refusal::InvalidOrExpired));
         }
         let payload = URL_SAFE_NO_PAD.decode(first.split('.').nth(1).unwrap()).unwrap();
-        let keys: Vec<String> = serde_json::from_slice::<Map<String, Value>>(&payload).unwrap().keys().cloned().collect();
+        let keys: Vec<String> =
+            serde_json::from_slice::<Map<String, Value>>(&payload).unwrap().keys().cloned().collect();
         assert_eq!(keys, ["exp", "identity", "nonce", "tool"]);
         assert!(spent.take(&first, NOW) && !spent.take(&first, NOW + 1));
         assert!(spent.take(&second, NOW));

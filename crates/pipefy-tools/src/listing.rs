@@ -130,11 +130,13 @@ impl Home {
         };
         let value = call.query(query).await.ok()?.value();
         let listed = |path: &&str| dig(&value, path).and_then(Value::as_array).into_iter().flatten();
-        let fields = lists.iter().flat_map(listed).flat_map(|field| match field.get("fields").and_then(Value::as_array) {
-            Some(inner) => inner.iter().collect(),
-            None => vec![field],
-        });
-        let names = |field: &Value| ["label", "id"].map(|key| field.get(key).and_then(Value::as_str).map(str::to_owned));
+        let fields =
+            lists.iter().flat_map(listed).flat_map(|field| match field.get("fields").and_then(Value::as_array) {
+                Some(inner) => inner.iter().collect(),
+                None => vec![field],
+            });
+        let names =
+            |field: &Value| ["label", "id"].map(|key| field.get(key).and_then(Value::as_str).map(str::to_owned));
         Some(fields.flat_map(names).flatten().collect())
     }
 }

@@ -332,8 +332,13 @@ mod tests {
     #[test]
     fn a_change_is_never_repeated_for_its_rest() {
         let value = json!({"success": true, "text": "x".repeat(9_000)});
-        let (payload, _) =
-            fit(&LIST, Payload::Value(value), &arguments(), 3_000, Whole { again: Again::Never(CHANGED), marked: false });
+        let (payload, _) = fit(
+            &LIST,
+            Payload::Value(value),
+            &arguments(),
+            3_000,
+            Whole { again: Again::Never(CHANGED), marked: false },
+        );
         let next = &payload.value()["truncated"]["next"];
         assert!(next.get("arguments").is_none() && next["then"].as_str().unwrap().contains("do not repeat"), "{next}");
     }
@@ -351,7 +356,8 @@ mod tests {
         assert!(shown.to_string().len() <= 3_000);
         let next = &shown["truncated"]["next"];
         assert_eq!((&next["tool"], &next["arguments"]["dry_run"]), (&json!("write"), &json!(true)), "{shown}");
-        let rest = render(&write, &toolbox, Ok(Outcome::whole(long.clone())), next["arguments"].as_object().unwrap(), 20_000);
+        let rest =
+            render(&write, &toolbox, Ok(Outcome::whole(long.clone())), next["arguments"].as_object().unwrap(), 20_000);
         let part = rest.payload.value()["rest"]["text"].as_str().unwrap().len();
         assert_eq!(part + shown["steps"][0]["document"].as_str().unwrap().len(), 9_000);
 

@@ -262,7 +262,8 @@ fn every_argument_that_is_not_self_explanatory_is_described() {
             let id = ["id", "uuid"].contains(&name.as_str())
                 || ["_id", "_ids", "_uuid"].iter().any(|end| name.ends_with(end));
             let kinds = types(schema);
-            let switch = kinds.contains("boolean") && kinds.iter().all(|kind| ["boolean", "null"].contains(&kind.as_str()));
+            let switch =
+                kinds.contains("boolean") && kinds.iter().all(|kind| ["boolean", "null"].contains(&kind.as_str()));
             let choice = schema.get("enum").is_some();
             if schema.get("description").is_some() || shared || id || switch || choice {
                 continue;

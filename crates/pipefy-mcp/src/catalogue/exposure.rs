@@ -215,7 +215,8 @@ impl Exposure {
         let meta: Vec<MetaTool> = MetaTool::ALL.into_iter().filter(|meta| narrowing.keeps_meta(*meta)).collect();
         let meta = (self.power || narrowing.power()).then_some(meta.as_slice());
         // What was listed already is shared, not made again.
-        let known = |tool: &'static Tool| self.listing(tool.name()).cloned().unwrap_or_else(|| listing(tool, self.schemas));
+        let known =
+            |tool: &'static Tool| self.listing(tool.name()).cloned().unwrap_or_else(|| listing(tool, self.schemas));
         Self::of(kept, meta, self.withheld, self.schemas, known)
     }
 

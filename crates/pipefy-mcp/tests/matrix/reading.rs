@@ -178,9 +178,7 @@ pub(crate) async fn amounts(world: &World, args: &Map<String, Value>, tool: &Too
     let one = world.option(tool, with(json!({"max_items": 1})), 0).await;
     let says = one["returned"] == 1 && one["complete"] == false;
     let says = says && (one.get("next_cursor").is_some() || one.get("stopped").is_some());
-    problems.expect(returned < 2 || says, name, || {
-        format!("one of {returned} gives {}", cut(&one.to_string(), 400))
-    });
+    problems.expect(returned < 2 || says, name, || format!("one of {returned} gives {}", cut(&one.to_string(), 400)));
     if let (Some(paging), true) = (tool.op().paging, returned > 2 && *whole == true) {
         let step = returned.div_ceil(3);
         let mut items = Vec::new();
@@ -274,7 +272,8 @@ pub(crate) async fn marks(stage: &Stage, plain: &Play<'_>, before: &Played, prob
     };
     under(&unpacked(&marking.reply), keys, false, &mut texts);
     for text in &texts {
-        problems.expect(text.starts_with(BEGIN) && text.ends_with(END), tool, || format!("unmarked: {}", cut(text, 200)));
+        problems
+            .expect(text.starts_with(BEGIN) && text.ends_with(END), tool, || format!("unmarked: {}", cut(text, 200)));
     }
     let marked = marking.reply.to_string().matches(BEGIN).count();
     let told = marking.reply.get("untrusted").is_some();
@@ -326,11 +325,9 @@ fn between_marks(value: &Value, texts: &mut usize) -> Value {
             format!("{BEGIN}{text}{END}").into()
         }
         Value::Array(list) => list.iter().map(|value| between_marks(value, texts)).collect(),
-        Value::Object(map) => map
-            .iter()
-            .map(|(key, value)| (key.clone(), between_marks(value, texts)))
-            .collect::<Map<_, _>>()
-            .into(),
+        Value::Object(map) => {
+            map.iter().map(|(key, value)| (key.clone(), between_marks(value, texts))).collect::<Map<_, _>>().into()
+        }
         other => other.clone(),
     }
 }

@@ -123,7 +123,8 @@ impl World {
         let replies = self.replies.into_inner().unwrap();
         let check = |(tool, replies): (&String, &Vec<(Value, bool)>)| {
             let tool = catalogue.get(tool).unwrap();
-            let misfits: Vec<String> = replies.iter().filter_map(|(reply, plain)| outputs::misfit(tool, reply, *plain)).collect();
+            let misfits: Vec<String> =
+                replies.iter().filter_map(|(reply, plain)| outputs::misfit(tool, reply, *plain)).collect();
             misfits.first().map(|what| format!("{}: {what}", tool.name()))
         };
         let misfits = replies.iter().filter_map(check).collect();
@@ -166,7 +167,12 @@ impl World {
                     args.insert("confirm".to_owned(), true.into());
                 }
                 _ => {
-                    self.replies.lock().unwrap().entry(tool.name().to_owned()).or_default().push((reply.clone(), plain));
+                    self.replies
+                        .lock()
+                        .unwrap()
+                        .entry(tool.name().to_owned())
+                        .or_default()
+                        .push((reply.clone(), plain));
                     return reply;
                 }
             }

@@ -428,7 +428,8 @@ async fn three_fields_of_sixty_are_less_than_a_tenth() {
         .map(|i| json!({"node": {"id": i.to_string(), "title": format!("Card {i}"), "current_phase": {"id": "1", "name": "Inbox"}, "fields": fields}}))
         .collect();
     let whole = json!({"edges": edges, "pageInfo": {"hasNextPage": false, "endCursor": null}});
-    let form = json!({"start_form_fields": [{"id": "field_7", "label": "Field 7"}, {"id": "late", "label": "Much later"}]});
+    let form =
+        json!({"start_form_fields": [{"id": "field_7", "label": "Field 7"}, {"id": "late", "label": "Much later"}]});
     let mock = Mock::new().on("cards", whole).on("pipe", form);
     let all = mock.reply("get_cards", json!({"pipe_id": 1, "include_fields": true})).await.to_string().len();
     let asked = json!({"pipe_id": 1, "fields": ["Field 7", "field 30", "Field 59"]});
@@ -453,7 +454,8 @@ async fn three_fields_of_sixty_are_less_than_a_tenth() {
         assert_eq!(few["success"], true, "{few}");
     }
     let card = json!({"id": "5", "pipe": {"id": "1"}, "fields": [{"name": "Field 7", "value": "v"}]});
-    let mock = Mock::new().on("card", card).on("pipe", json!({"phases": [{"fields": [{"id": "l", "label": "Later"}]}]}));
+    let mock =
+        Mock::new().on("card", card).on("pipe", json!({"phases": [{"fields": [{"id": "l", "label": "Later"}]}]}));
     let few = mock.reply("get_card", json!({"card_id": 5, "fields": ["Later"]})).await;
     assert_eq!(few, json!({"card": {"id": "5", "fields": []}}));
     let typo = mock.reply("get_card", json!({"card_id": 5, "fields": ["Latter"]})).await;
@@ -472,7 +474,11 @@ async fn asking_for_the_rest_changes_nothing() {
     assert_eq!(reply["error"]["code"], "INVALID_ARGUMENTS", "{reply}");
     let dry = json!({"card_id": 5, "text": "x", "dry_run": true, "rest": {"path": "/steps", "from": 0}});
     let reply = mock.reply("add_card_comment", dry).await;
-    assert_eq!((&reply["success"], reply["rest"]["items"].as_array().map(Vec::len)), (&json!(true), Some(1)), "{reply}");
+    assert_eq!(
+        (&reply["success"], reply["rest"]["items"].as_array().map(Vec::len)),
+        (&json!(true), Some(1)),
+        "{reply}"
+    );
     let rest = json!({"path": "/message", "from": 0});
     let preview = mock.reply("delete_card", json!({"card_id": 5, "rest": rest})).await;
     assert!(preview["rest"]["text"].as_str().unwrap().contains("permanent"), "{preview}");
