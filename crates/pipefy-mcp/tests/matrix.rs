@@ -655,7 +655,10 @@ async fn every_read_accounts_for_its_amount() {
     let known = world.names(&CATALOGUE).await;
     let mut problems = Problems::of("amounts");
     let mut cut = 0;
-    for row in sandbox::rows().iter().filter(|row| row.tool.contains(&filter) && class(&row.tool) == Class::Read) {
+    // What exports whole lists to files has limits of its own.
+    let exports = |tool: &str| CATALOGUE.get(tool).is_some_and(|tool| tool.op().saves);
+    let reads = |tool: &str| class(tool) == Class::Read && !exports(tool);
+    for row in sandbox::rows().iter().filter(|row| row.tool.contains(&filter) && reads(&row.tool)) {
         match sandbox::ready(row, &CATALOGUE, &world, &known).await {
             Some(args) => {
                 let tool = CATALOGUE.get(&row.tool).unwrap();

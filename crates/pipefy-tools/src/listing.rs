@@ -37,6 +37,8 @@ impl Format {
 
 /// How many keys deep [`main_list`] looks.
 pub(crate) const DEEPEST: usize = 4;
+/// How deep an empty list may be to be taken for it: further inside, it is one of many attributes.
+const DEEPEST_EMPTY: usize = 2;
 
 /// Dotted path of the list that a result is about: where the operation says, else the first list of objects, outer ones first and
 /// those with something in them before empty ones beside them.
@@ -49,8 +51,9 @@ fn main_list(op: &Op, body: &Value) -> Option<String> {
     let mut level: Vec<(String, &Value)> = vec![(String::new(), body)];
     while !level.is_empty() {
         let list = |empty: bool| {
-            level.iter().find(|(_, value)| {
+            level.iter().find(|(path, value)| {
                 matches!(value, Value::Array(list) if list.is_empty() == empty && list.iter().all(Value::is_object))
+                    && (!empty || path.split('.').count() <= DEEPEST_EMPTY)
             })
         };
         if let Some((path, _)) = list(false).or_else(|| list(true)) {

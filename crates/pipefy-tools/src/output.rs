@@ -42,6 +42,7 @@ pub(crate) fn known(tool: &str) -> Option<&'static Value> {
 fn success(op: &Op, unified: bool) -> Value {
     let Some(known) = known(op.name) else { return json!({ "title": "success", "type": "object" }) };
     let mut properties = known.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();
+    properties.values_mut().for_each(open_where_nothing_was_seen);
     if op.class == Class::Read {
         formed(op.shape, &mut properties);
     }
@@ -84,6 +85,19 @@ fn success(op: &Op, unified: bool) -> Value {
         map.insert("additionalProperties".to_owned(), false.into());
     }
     schema
+}
+
+/// What was only ever seen as null may be anything.
+fn open_where_nothing_was_seen(schema: &mut Value) {
+    let Value::Object(map) = schema else { return };
+    if map.get("type") == Some(&json!(["null"])) {
+        map.clear();
+        return;
+    }
+    if let Some(Value::Object(properties)) = map.get_mut("properties") {
+        properties.values_mut().for_each(open_where_nothing_was_seen);
+    }
+    map.get_mut("items").into_iter().for_each(open_where_nothing_was_seen);
 }
 
 /// Lists that `format` may put into another form take these as well: `{columns, rows}` and CSV text.

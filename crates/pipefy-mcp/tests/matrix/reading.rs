@@ -136,7 +136,12 @@ pub(crate) async fn fields(stage: &Stage, plain: &Play<'_>, before: &Played, pro
     });
     // What may be a field of a form is looked up in the form.
     let names = if explained { available } else { vec!["title"] };
-    let Some(name) = names.iter().find(|name| !["", "id", "..."].contains(*name) && name.len() > 3) else { return };
+    let op = stage.catalogue.get(tool).unwrap().op();
+    let selections = pipefy::Selections::default();
+    let own =
+        |name: &str| op.selects.is_none_or(|of| selections.narrow(of.document, of.item, &[name.to_owned()]).is_ok());
+    let plain_name = |name: &&&str| !["", "id", "..."].contains(*name) && name.len() > 3 && own(name);
+    let Some(name) = names.iter().find(plain_name) else { return };
     if explained {
         let typo = asking(&format!("{name}q")).await.reply;
         let message = typo["error"]["message"].as_str().unwrap_or_default();
@@ -149,12 +154,15 @@ pub(crate) async fn fields(stage: &Stage, plain: &Play<'_>, before: &Played, pro
     problems.expect(few.succeeded(), tool, || format!("fields {name}: {}", cut(&few.reply.to_string(), 300)));
     let (all, less) = (without_play(&before.reply).to_string(), without_play(&few.reply).to_string());
     problems.expect(less.len() <= all.len(), tool, || format!("{name} alone is more than everything: {less}"));
-    let op = stage.catalogue.get(tool).unwrap().op();
     if op.selects.is_none() || (explained && names.len() < 3) {
         return;
     }
-    let bytes = |played: &Played| played.queries().iter().map(|sent| sent.document.len()).sum::<usize>();
-    problems.expect(bytes(&few) < bytes(before), tool, || format!("{name} alone asks for as much as everything"));
+    let words = |played: &Played| -> usize {
+        let words =
+            |document: &str| document.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).count();
+        played.queries().iter().map(|sent| words(&sent.document)).sum()
+    };
+    problems.expect(words(&few) < words(before), tool, || format!("{name} alone asks for as much as everything"));
 }
 
 /// On the sandbox: `all` accounts for what it gives, `max_items` keeps to its number and says where to go on, and a result that
@@ -270,14 +278,19 @@ pub(crate) async fn marks(stage: &Stage, plain: &Play<'_>, before: &Played, prob
         Outsiders::Under(keys) => keys,
         Outsiders::Nowhere | Outsiders::Anywhere => &[],
     };
-    under(&unpacked(&marking.reply), keys, false, &mut texts);
+    let mut reply = unpacked(&marking.reply);
+    // The sentence of the envelope is ours.
+    reply.as_object_mut().and_then(|reply| reply.shift_remove("message"));
+    under(&reply, keys, false, &mut texts);
     for text in &texts {
         problems
             .expect(text.starts_with(BEGIN) && text.ends_with(END), tool, || format!("unmarked: {}", cut(text, 200)));
     }
     let marked = marking.reply.to_string().matches(BEGIN).count();
     let told = marking.reply.get("untrusted").is_some();
-    problems.expect(told == (marked > 0), tool, || format!("{marked} marks: {}", cut(&marking.reply.to_string(), 300)));
+    problems.expect(keys.is_empty() || told == (marked > 0), tool, || {
+        format!("{marked} marks: {}", cut(&marking.reply.to_string(), 300))
+    });
     marked > 0
 }
 
