@@ -289,7 +289,7 @@ pub(crate) fn options(command: &Command) -> Vec<Param> {
     let tool = commands::tool_of(command).filter(|_| command.shares);
     let Some(op) = tool.map(|tool| tool.op()) else { return options };
     let mut shared = Vec::new();
-    if op.selects.is_some() {
+    if op.selects.is_some_and(|selects| selects.listed) {
         shared.push(commas("--fields", "fields", "Only these fields of each item, e.g. id,title,current_phase.name"));
     }
     if op.paging.is_some() {

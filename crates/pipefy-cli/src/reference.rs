@@ -19,12 +19,16 @@ const HOW: &str =
     "<!-- Made from the definitions; do not edit. UPDATE_DOCS=1 cargo test -p pipefy-cli reference rewrites it. -->";
 
 /// Options that many tools share: what they mean is said once.
-const SHARED: [(&str, &str); 11] = [
+const SHARED: [(&str, &str); 12] = [
     ("fields", "only these fields of each item, e.g. `[\"id\", \"title\"]`"),
     ("format", "the form of a list: `json`, `compact` (columns and rows) or `csv`"),
     ("all", "follow the pages"),
-    ("max_items", "with `all`: at most this many items (5000)"),
-    ("max_seconds", "with `all`: stop after this many seconds (60)"),
+    ("max_items", "with `all`, or alone in its place: at most this many items (5000)"),
+    ("max_seconds", "with `all`, or alone in its place: stop after this many seconds (60)"),
+    (
+        "rest",
+        "on every tool, not listed: a part of a cut result, see [what agents get](../agents.md#results-over-the-budget)",
+    ),
     ("dry_run", "list what would be sent and send nothing"),
     ("verify", "read the change back and say whether it took effect, see [reading back](../reading-back.md)"),
     (
@@ -167,6 +171,12 @@ fn tool_section(tool: &Tool, facts: Option<&Value>) -> String {
     if !shared.is_empty() {
         let names: Vec<String> = shared.iter().map(|(name, _)| format!("`{name}`")).collect();
         let _ = writeln!(text, "\nAlso: {}.", names.join(", "));
+    }
+    if op.class == Class::Read {
+        text.push_str(match op.selects {
+            Some(_) => "\n`fields` asks Pipefy for less.\n",
+            None => "\n`fields` chooses from Pipefy's answer.\n",
+        });
     }
     if let Some(facts) = facts {
         let asks: Vec<String> = facts["asks"]

@@ -35,7 +35,7 @@ enum Source {
 }
 
 impl Source {
-    /// Of a prompt's argument: ids are named after what they name.
+    /// Of a prompt's argument: ids are named after what they name, and so is a tool.
     fn of_argument(name: &str) -> Self {
         let ends = |end: &str| name == end || name.strip_suffix(end).is_some_and(|rest| rest.ends_with('_'));
         match name {
@@ -43,9 +43,16 @@ impl Source {
             _ if ends("phase_id") => Self::Phases,
             _ if ends("table_id") => Self::Tables,
             _ if ends("organization_id") => Self::Organizations,
+            "tool" => Self::Tools,
             _ => Self::Nowhere,
         }
     }
+}
+
+/// What was filled in already: phases are those of this pipe, or of the pipe of this card.
+struct Within {
+    pipe: Option<String>,
+    card: Option<String>,
 }
 
 /// Something that can be meant: what is put in, and what people call it.
@@ -93,10 +100,11 @@ pub(crate) async fn complete(
         // A kind of reference that came with a later library: nothing here has values for it.
         _ => Source::Nowhere,
     };
-    let pipe = params.context.as_ref().and_then(|context| context.get_argument("pipe_id"));
+    let given = |name: &str| params.context.as_ref().and_then(|context| context.get_argument(name)).cloned();
+    let within = Within { pipe: given("pipe_id"), card: given("card_id") };
     let cancel = call.cancel.clone();
     let candidates = tokio::select! {
-        candidates = candidates(runtime, exposure, source, pipe, call) => candidates,
+        candidates = candidates(runtime, exposure, source, within, call) => candidates,
         () = tokio::time::sleep(PATIENCE) => Vec::new(),
         () = cancel.cancelled() => Vec::new(),
     };
@@ -112,7 +120,7 @@ async fn candidates(
     runtime: &McpRuntime,
     exposure: &Exposure,
     source: Source,
-    pipe: Option<&String>,
+    within: Within,
     call: Invocation<'_>,
 ) -> Vec<Candidate> {
     let names = |names: Vec<&str>| {
@@ -128,26 +136,21 @@ async fn candidates(
         Source::Pipes => ("search_pipes", json!({})),
         Source::Tables => ("search_tables", json!({})),
         Source::Organizations => ("list_organizations", json!({})),
-        Source::Phases => match pipe {
-            Some(pipe) => ("get_pipe", json!({ "pipe_id": pipe })),
-            None => return Vec::new(),
+        Source::Phases => match within {
+            Within { pipe: Some(pipe), .. } => ("get_pipe", json!({ "pipe_id": pipe })),
+            Within { card: Some(card), .. } => {
+                let first = Invocation { arguments: Map::new(), progress: None, cancel: call.cancel.clone(), ..call };
+                let card =
+                    read(runtime, exposure, "get_card", json!({ "card_id": card, "fields": ["pipe"] }), first).await;
+                match card.pointer("/card/pipe/id") {
+                    Some(pipe) => ("get_pipe", json!({ "pipe_id": pipe })),
+                    None => return Vec::new(),
+                }
+            }
+            Within { .. } => return Vec::new(),
         },
     };
-    let arguments = match arguments {
-        Value::Object(arguments) => arguments,
-        _ => Map::new(),
-    };
-    let Some(reply) = resources::run(runtime, exposure, tool, arguments, call).await else { return Vec::new() };
-    if reply.is_error || reply.success() == Some(false) {
-        return Vec::new();
-    }
-    let value = reply.structured().unwrap_or_default();
-    let data = match value.get("result").and_then(Value::as_str) {
-        // Some tools give their result as JSON text.
-        Some(text) => serde_json::from_str(text).unwrap_or_default(),
-        // Enveloped or not, by the server's settings.
-        None => value.get("data").unwrap_or(&value).clone(),
-    };
+    let data = read(runtime, exposure, tool, arguments, call).await;
     let list = |value: Option<&Value>| value.and_then(Value::as_array).cloned().unwrap_or_default();
     let organizations = list(data.get("organizations"));
     let rows: Vec<Value> = match source {
@@ -158,6 +161,25 @@ async fn candidates(
         Source::Types | Source::Tools | Source::Nowhere => Vec::new(),
     };
     rows.iter().filter_map(row).collect()
+}
+
+/// The data that a tool gives; null when it gives none.
+async fn read(runtime: &McpRuntime, exposure: &Exposure, tool: &str, arguments: Value, call: Invocation<'_>) -> Value {
+    let arguments = match arguments {
+        Value::Object(arguments) => arguments,
+        _ => Map::new(),
+    };
+    let Some(reply) = resources::run(runtime, exposure, tool, arguments, call).await else { return Value::Null };
+    if reply.is_error || reply.success() == Some(false) {
+        return Value::Null;
+    }
+    let value = reply.structured().unwrap_or_default();
+    match value.get("result").and_then(Value::as_str) {
+        // Some tools give their result as JSON text.
+        Some(text) => serde_json::from_str(text).unwrap_or_default(),
+        // Enveloped or not, by the server's settings.
+        None => value.get("data").unwrap_or(&value).clone(),
+    }
 }
 
 fn row(row: &Value) -> Option<Candidate> {
@@ -232,8 +254,14 @@ mod tests {
             ("card_id", Source::Nowhere),
             ("stripe_id", Source::Nowhere),
             ("goal", Source::Nowhere),
+            ("tool", Source::Tools),
         ] {
             assert_eq!(Source::of_argument(name), source, "{name}");
+        }
+        // Nothing lists the cards of all pipes.
+        for argument in pipefy_tools::playbooks::playbooks().iter().flat_map(|playbook| &playbook.arguments) {
+            let known = Source::of_argument(argument.name) != Source::Nowhere;
+            assert_eq!(known, argument.name.ends_with("_id") && argument.name != "card_id" || argument.name == "tool");
         }
     }
 }

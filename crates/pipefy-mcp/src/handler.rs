@@ -28,7 +28,7 @@ use crate::resources;
 use crate::runtime::McpRuntime;
 
 /// How long a client may keep the list of tools; it never changes while the server runs.
-const LIST_TTL_MS: u64 = 300_000;
+pub(crate) const LIST_TTL_MS: u64 = 300_000;
 /// Progress reports that wait to be sent; more are dropped.
 const REPORTS: usize = 32;
 /// How long the last reports may hold up the answer.
@@ -580,6 +580,14 @@ mod tests {
     fn instructions_explain_every_shared_option_within_their_budget() {
         for option in [
             "fields",
+            "format",
+            "compact",
+            "csv",
+            "complete",
+            "returned",
+            "total",
+            "next_cursor",
+            "truncated",
             "all",
             "max_items",
             "max_seconds",
@@ -593,6 +601,18 @@ mod tests {
             assert!(INSTRUCTIONS.contains(option), "{option}");
         }
         assert!(INSTRUCTIONS.is_ascii() && INSTRUCTIONS.len() < 1_700, "{}", INSTRUCTIONS.len());
+        // What many tools have and none describes is explained here, but for ids and names.
+        let mut undescribed: std::collections::BTreeMap<String, usize> = Default::default();
+        for tool in crate::catalogue::catalogue().tools() {
+            for (name, schema) in tool.input_schema()["properties"].as_object().unwrap() {
+                *undescribed.entry(name.clone()).or_default() += usize::from(schema.get("description").is_none());
+            }
+        }
+        for (name, tools) in undescribed.into_iter().filter(|(_, tools)| *tools > 12) {
+            let plain = name == "name" || name.ends_with("_id") || name.ends_with("_uuid");
+            assert!(plain || INSTRUCTIONS.contains(&name), "{tools} tools have {name}, and nothing explains it");
+        }
+        assert!(SILENCE < Duration::from_secs(15));
     }
 
     #[test]

@@ -3,9 +3,10 @@
 use bytes::Bytes;
 use http::request::Parts;
 use pipefy_tools::Payload;
-use rmcp::model::ProtocolVersion;
+use rmcp::model::{CacheScope, ProtocolVersion};
 use serde_json::Value;
 
+use crate::catalogue::ListForm;
 use crate::dispatch::{Invocation, dispatch};
 use crate::handler;
 use crate::http::{Called, LoneCall};
@@ -37,14 +38,19 @@ impl McpRuntime {
         Called { text, is_object, is_error: reply.is_error }
     }
 
-    /// The result of `tools/list` in the handshake revisions: one text for the newer, one for the older ones.
+    /// The result of `tools/list`, as the handler would write it: one text for each form that revisions know.
     pub(crate) fn prepared_list(&self, request: &Parts, version: &ProtocolVersion) -> Option<Bytes> {
-        let newer = version.as_str() >= ProtocolVersion::V_2025_06_18.as_str();
+        let form = ListForm::of(version);
         let exposure = self.exposure(Some(request)).ok()?;
-        let bytes = exposure.prepared(newer).get_or_init(|| {
-            let mut list = handler::list(&exposure, newer);
-            // These revisions do not have it.
-            list.result_type = None;
+        let bytes = exposure.prepared(form).get_or_init(|| {
+            let mut list = handler::list(&exposure, form != ListForm::Older);
+            if form == ListForm::Alone {
+                list = list.with_ttl_ms(handler::LIST_TTL_MS).with_cache_scope(CacheScope::Private);
+                list.meta = Some(handler::server_info());
+            } else {
+                // These revisions do not have it.
+                list.result_type = None;
+            }
             serde_json::to_vec(&list).unwrap_or_else(|_| Value::Null.to_string().into()).into()
         });
         Some(bytes.clone())

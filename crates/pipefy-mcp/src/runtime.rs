@@ -226,7 +226,13 @@ impl McpRuntime {
                 spent: Default::default(),
             },
             policy: Policy::of(&settings.policy),
-            exposure: Arc::new(Exposure::new(selection, hosted, read_only)),
+            exposure: Arc::new({
+                let exposure = Exposure::new(selection, hosted, read_only);
+                match settings.mcp.list_output_schemas {
+                    true => exposure.with_output_schemas(settings.mcp.unified_envelope),
+                    false => exposure,
+                }
+            }),
             narrowed: Narrowed::default(),
             keys: ConfirmationKeys {
                 process: ConfirmationKey::random()?,
@@ -495,6 +501,34 @@ mod tests {
         let parts = with_header("false");
         assert!(runtime.policy(Some(&parts)).read_only);
         assert!(runtime.exposure(Some(&parts)).unwrap().get("delete_card").is_none());
+    }
+
+    /// `tools/list` is written once for each selection and each form that revisions know; a selection that comes again is not
+    /// written again.
+    #[test]
+    fn lists_are_prepared_once_per_selection_and_revision() {
+        use crate::catalogue::TOOLSETS_HEADER;
+        let runtime = start(&[("PIPEFY_TOKEN", "t")]).unwrap();
+        let narrowed =
+            |toolset: &str| http::Request::builder().header(TOOLSETS_HEADER, toolset).body(()).unwrap().into_parts().0;
+        let requests = [http::Request::new(()).into_parts().0, narrowed("workflow"), narrowed("power")];
+        let versions = [ProtocolVersion::V_2025_03_26, ProtocolVersion::V_2025_06_18, ProtocolVersion::V_2026_07_28];
+        let mut seen: Vec<Bytes> = Vec::new();
+        for request in &requests {
+            for version in &versions {
+                let first = runtime.prepared_list(request, version).unwrap();
+                let again = runtime.prepared_list(request, version).unwrap();
+                assert_eq!(first.as_ptr(), again.as_ptr(), "{version}");
+                assert!(seen.iter().all(|other| *other != first), "{version}");
+                let list: serde_json::Value = serde_json::from_slice(&first).unwrap();
+                assert!(list.get("nextCursor").is_none());
+                let alone = *version == ProtocolVersion::V_2026_07_28;
+                assert_eq!(list.get("ttlMs").is_some_and(|ttl| ttl.as_u64() > Some(0)), alone, "{version}");
+                seen.push(first);
+            }
+        }
+        let newest = ProtocolVersion::V_2025_11_25;
+        assert_eq!(runtime.prepared_list(&requests[0], &newest).unwrap().as_ptr(), seen[1].as_ptr());
     }
 
     #[test]

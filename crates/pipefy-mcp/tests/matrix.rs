@@ -29,6 +29,8 @@ mod outputs;
 mod pattern;
 #[path = "matrix/plans.rs"]
 mod plans;
+#[path = "matrix/reading.rs"]
+mod reading;
 #[path = "matrix/samples.rs"]
 mod samples;
 #[path = "matrix/sandbox.rs"]
@@ -624,6 +626,71 @@ async fn the_servers_own_reasons_reach_the_caller() {
     println!("{forms:?}");
     problems.finish();
     assert!(std::env::var("MATRIX").is_ok() || forms.len() == REASONS.len(), "{forms:?}");
+}
+
+/// Every read: `fields` gives less, asks for less where it can, and explains unknown names; `compact` and `csv` hold what the list
+/// holds. Every such result fits the tool's schema.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_read_takes_fields_and_forms() {
+    let stage = open().await;
+    let mut problems = Problems::of("reading");
+    let (mut lists, mut narrowed) = (0, 0);
+    let reads = chosen().into_iter().filter(|sample| class(&sample.tool) == Class::Read).map(Play::of).collect();
+    for (play, before) in play_all(&stage, reads).await {
+        reading::fields(&stage, &play, &before, &mut problems).await;
+        lists += usize::from(reading::forms(&stage, &play, &before, &mut problems).await);
+        narrowed += usize::from(CATALOGUE.get(&play.sample.tool).unwrap().op().selects.is_some());
+    }
+    println!("{lists} reads have a list, {narrowed} ask Pipefy for less");
+    problems.finish();
+    assert!(std::env::var("MATRIX").is_ok() || lists > 30, "only {lists} results have a list");
+}
+
+/// Every read: `all` says how much there is, `max_items` keeps to its number, and what is larger than the budget comes in parts
+/// that are the whole.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_read_accounts_for_its_amount() {
+    let filter = std::env::var("MATRIX").unwrap_or_default();
+    let world = sandbox::World::fresh(&sandbox::files(folder())).await;
+    let known = world.names(&CATALOGUE).await;
+    let mut problems = Problems::of("amounts");
+    let mut cut = 0;
+    // What exports whole lists to files has limits of its own.
+    let exports = |tool: &str| CATALOGUE.get(tool).is_some_and(|tool| tool.op().saves);
+    let reads = |tool: &str| class(tool) == Class::Read && !exports(tool);
+    for row in sandbox::rows().iter().filter(|row| row.tool.contains(&filter) && reads(&row.tool)) {
+        match sandbox::ready(row, &CATALOGUE, &world, &known).await {
+            Some(args) => {
+                let tool = CATALOGUE.get(&row.tool).unwrap();
+                cut += usize::from(reading::amounts(&world, &args, tool, &mut problems).await);
+            }
+            None => problems.add(&row.tool, "its arguments cannot be had"),
+        }
+    }
+    for misfit in world.close().await {
+        problems.add("schema", misfit);
+    }
+    println!("{cut} results came in parts");
+    problems.finish();
+    assert!(!filter.is_empty() || cut > 15, "only {cut} results were larger than the budget");
+}
+
+/// Text of outsiders: no mark unless it is asked for; then everything that a tool declares. Marked texts that come back in a write
+/// are sent as they were.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn text_of_outsiders_is_marked_by_every_tool_and_never_stored() {
+    let stage = open().await;
+    let mut problems = Problems::of("outsiders");
+    let (mut marked, mut written) = (0, 0);
+    for (play, before) in play_all(&stage, chosen().into_iter().map(Play::of).collect()).await {
+        marked += usize::from(reading::marks(&stage, &play, &before, &mut problems).await);
+        if class(&play.sample.tool) != Class::Read {
+            written += usize::from(reading::unmarked(&stage, &play, &before, &mut problems).await);
+        }
+    }
+    println!("{marked} results have marks, {written} writes were given marked texts");
+    problems.finish();
+    assert!(std::env::var("MATRIX").is_ok() || (marked > 15 && written > 10), "{marked} {written}");
 }
 
 /// A dry run sends no mutation and lists those that the act sends; reading back sends nothing more than the act.

@@ -16,7 +16,7 @@ fn file(name: &str) -> PathBuf {
 fn every_proof_that_a_page_names_exists() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut seen = 0;
-    for page in ["threat-model.md", "reliability.md"] {
+    for page in ["threat-model.md", "reliability.md", "agents.md"] {
         let Ok(page) = std::fs::read_to_string(root.join("docs").join(page)) else { continue };
         for proof in page.split('`').filter(|word| word.contains(".rs::")) {
             let (path, name) = proof.split_once("::").unwrap();

@@ -17,7 +17,10 @@ use pipefy_mcp::identity::RequestScopedIdentity;
 use pipefy_mcp::runtime::McpRuntime;
 use pipefy_mcp::stdio::serve_on;
 use pipefy_sandbox::{DEFAULT_TOKEN, Sandbox, SandboxOptions};
-use rmcp::model::{ArgumentInfo, CompleteRequestParams, GetPromptRequestParams, ReadResourceRequestParams, Reference};
+use rmcp::model::{
+    ArgumentInfo, CallToolRequestParams, CompleteRequestParams, GetPromptRequestParams, ReadResourceRequestParams,
+    Reference,
+};
 use rmcp::service::{RoleClient, RunningService, ServiceError};
 use rmcp::{ErrorData, ServiceExt as _};
 use serde_json::{Value, json};
@@ -402,6 +405,16 @@ async fn names_become_ids_and_ids_are_read() {
     let phases = complete_by(&client, prompt("triage-backlog"), "phase_id", "", json!({"pipe_id": ids[0]})).await;
     assert_eq!(phases.len(), pipe["pipe"]["phases"].as_array().unwrap().len(), "{phases:?}");
     assert!(complete_by(&client, prompt("triage-backlog"), "phase_id", "", json!({})).await.is_empty());
+    let cards = CallToolRequestParams::new("get_cards")
+        .with_arguments(json!({"pipe_id": ids[0], "first": 1}).as_object().unwrap().clone());
+    let cards = client.call_tool(cards).await.unwrap().structured_content.unwrap();
+    let card = json!({"card_id": cards.pointer("/data/cards/edges/0/node/id").unwrap()});
+    let stuck = complete_by(&client, prompt("investigate-stuck-card"), "destination_phase_id", "", card).await;
+    assert_eq!(stuck, phases);
+    let none = json!({"card_id": "1"});
+    assert!(complete_by(&client, prompt("investigate-stuck-card"), "destination_phase_id", "", none).await.is_empty());
+    let tool = complete_by(&client, prompt("recover-failed-write"), "tool", "update_card_f", json!({})).await;
+    assert_eq!(tool, ["update_card_field"]);
     assert!(!complete_by(&client, prompt("set-up-pipe"), "organization_id", "", json!({})).await.is_empty());
     assert!(!complete_by(&client, prompt("migrate-spreadsheet"), "table_id", "", json!({})).await.is_empty());
     assert!(complete_by(&client, prompt("set-up-pipe"), "process", "x", json!({})).await.is_empty());

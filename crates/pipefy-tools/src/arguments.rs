@@ -171,7 +171,7 @@ fn shared(op: &Op) -> impl Iterator<Item = (&'static str, &'static Value, bool)>
         (op.confirms, "confirm", flag, true),
         (op.confirms, "confirmation_token", text, true),
         (op.debug, "debug", flag, true),
-        (reads, "fields", list, op.selects.is_some()),
+        (reads, "fields", list, op.selects.is_some_and(|selects| selects.listed)),
         (reads, "all", own_flag, lists),
         (reads, "max_items", number, false),
         (reads, "max_seconds", number, false),
@@ -179,7 +179,7 @@ fn shared(op: &Op) -> impl Iterator<Item = (&'static str, &'static Value, bool)>
         (!reads, "dry_run", own_flag, true),
         (!reads, "verify", own_flag, true),
         (!reads, "idempotency_key", own_text, false),
-        (reads || op.class == Class::ByInput, "rest", rest, false),
+        (true, "rest", rest, false),
     ]
     .into_iter()
     .filter_map(|(takes, name, schema, listed)| takes.then_some((name, schema, listed)))
@@ -225,6 +225,11 @@ pub fn check(
             "must be {path, from}, as `truncated.next` gives it",
         );
     }
+    for name in ["max_items", "max_seconds"] {
+        if options.get(name).and_then(Value::as_i64).is_some_and(|limit| limit < 1) {
+            problem(&mut problems, &[Value::from(name)], "greater_than_equal", "must be at least 1");
+        }
+    }
     let rest = Value::Object(rest);
     inexact(&rest, &mut Vec::new(), &mut problems);
     let checked = coerce(rest, schema, &mut Vec::new(), &mut problems);
@@ -265,6 +270,7 @@ fn inexact(value: &Value, path: &mut Vec<Value>, problems: &mut Vec<Problem>) {
 fn read_options(options: &Map<String, Value>) -> Options {
     let flag = |name: &str| options.get(name).and_then(Value::as_bool).unwrap_or(false);
     let number = |name: &str| options.get(name).and_then(Value::as_u64);
+    let limited = number("max_items").is_some() || number("max_seconds").is_some();
     Options {
         debug: flag("debug"),
         confirm: flag("confirm"),
@@ -274,7 +280,8 @@ fn read_options(options: &Map<String, Value>) -> Options {
             .and_then(Value::as_array)
             .map(|list| list.iter().filter_map(Value::as_str).map(str::to_owned).collect::<Vec<_>>())
             .filter(|list| !list.is_empty()),
-        all: flag("all"),
+        // Who says how much, wants that much.
+        all: options.get("all").and_then(Value::as_bool).unwrap_or(limited),
         max_items: number("max_items"),
         max_seconds: number("max_seconds"),
         dry_run: flag("dry_run"),
@@ -707,6 +714,27 @@ mod tests {
         }
         for bad in [json!(true), json!(1.5), json!(" "), json!(null), json!([]), json!({})] {
             assert_eq!(slugs(json!({"card_id": bad})), [("card_id".to_owned(), "value_error".to_owned())]);
+        }
+    }
+
+    #[test]
+    fn a_limit_alone_asks_for_everything_within_it() {
+        const LIST: Op = Op::read("list", crate::Domain::Workflow, crate::Shape::Raw);
+        let run = |arguments: Value| check(&LIST, &schema_of::<Sample>(), arguments.as_object().unwrap().clone());
+        for (arguments, all) in [
+            (json!({"card_id": 1}), false),
+            (json!({"card_id": 1, "all": true}), true),
+            (json!({"card_id": 1, "max_items": "3"}), true),
+            (json!({"card_id": 1, "max_seconds": 3}), true),
+            (json!({"card_id": 1, "max_items": 3, "all": false}), false),
+        ] {
+            assert_eq!(run(arguments.clone()).unwrap().1.all, all, "{arguments}");
+        }
+        for name in ["max_items", "max_seconds"] {
+            for bad in [0, -1] {
+                let error = run(json!({"card_id": 1, "all": true, name: bad})).unwrap_err();
+                assert!(error.message.contains(&format!("{name}: must be at least 1")), "{}", error.message);
+            }
         }
     }
 

@@ -251,7 +251,7 @@ impl Call<'_> {
             .toolbox
             .selections
             .narrow(selects.document, selects.item, fields)
-            .map_err(|error| pipefy::Error::Value(error.to_string()))?;
+            .map_err(|error| pipefy::Error::Value(format!("fields: {error}")))?;
         Ok(query.with_document(document))
     }
 }

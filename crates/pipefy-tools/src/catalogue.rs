@@ -82,8 +82,8 @@ impl Tool {
         let all = options.all;
         let pruned = options.fields.clone().filter(|_| self.row.op.selects.is_none());
         let mut options = options;
-        let forms = listing::FormFields::take(self.row.op, &call.toolbox.selections, &mut options);
         let mut arguments = arguments;
+        let forms = listing::FormFields::take(self.row.op, &call.toolbox.selections, &mut options, &arguments);
         if forms.is_some() && self.schema().pointer("/properties/include_fields").is_some() {
             arguments.insert("include_fields".to_owned(), true.into());
         }
@@ -107,7 +107,7 @@ impl Tool {
             listing::prune(self.row.op, &mut outcome, &fields)?;
         }
         if let Some(forms) = forms {
-            forms.choose(self.row.op, &mut outcome)?;
+            forms.choose(self.row.op, &mut outcome, &call).await?;
         }
         if all && self.row.op.paging.is_none() {
             outcome = listing::account(self.row.op, outcome, call.options.max_items);

@@ -84,30 +84,27 @@ impl Spent {
     pub(crate) fn give_back(&self, token: &str) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&digest_of_text(token));
     }
+}
 
-    fn holds(&self, token: &str) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).contains_key(&digest_of_text(token))
-    }
-
-    /// Makes a token as [`mint`] does, but none that was taken: tokens of the same second are alike, so it expires as many
-    /// seconds earlier as are needed.
-    pub(crate) fn fresh(&self, key: &ConfirmationKey, tool: &str, identity: &Map<String, Value>, now: i64) -> String {
-        let mut token = mint(key, tool, identity, now);
-        for earlier in 1..TTL {
-            if !self.holds(&token) {
-                break;
-            }
-            token = mint(key, tool, identity, now - earlier);
-        }
-        token
-    }
+/// Makes a token as [`mint`] does that is like no other: each preview has its own, so that two equal ones approve two acts. What
+/// makes it so is a further key of the payload, which whoever checks a token passes over.
+pub(crate) fn mint_one(key: &ConfirmationKey, tool: &str, identity: &Map<String, Value>, now: i64) -> String {
+    let mut nonce = [0u8; 9];
+    // Without random bytes it is a token like others of its second, which still approves one act.
+    let nonce = getrandom::fill(&mut nonce).ok().map(|()| URL_SAFE_NO_PAD.encode(nonce));
+    minted(key, tool, identity, nonce, now)
 }
 
 /// Makes a token that confirms `tool` on `identity` until `now + TTL` (Unix seconds).
 pub fn mint(key: &ConfirmationKey, tool: &str, identity: &Map<String, Value>, now: i64) -> String {
+    minted(key, tool, identity, None, now)
+}
+
+fn minted(key: &ConfirmationKey, tool: &str, identity: &Map<String, Value>, nonce: Option<String>, now: i64) -> String {
     let mut payload = Map::new();
     payload.insert("exp".to_owned(), (now + TTL).into());
     payload.insert("identity".to_owned(), canonical(&Value::Object(identity.clone())));
+    payload.extend(nonce.map(|nonce| ("nonce".to_owned(), nonce.into())));
     payload.insert("tool".to_owned(), tool.into());
     let payload = ascii_json(&Value::Object(payload));
     let mac = hmac::sign(&key.0, format!("v1.{payload}").as_bytes());
@@ -276,12 +273,19 @@ mod tests {
     #[test]
     fn a_token_is_taken_once_and_the_next_one_is_another() {
         let (key, spent, identity) = (ConfirmationKey::from_bytes(&[1; 32]), Spent::default(), Map::new());
-        let first = spent.fresh(&key, "t", &identity, NOW);
-        assert_eq!(first, mint(&key, "t", &identity, NOW));
-        assert!(spent.take(&first, NOW) && !spent.take(&first, NOW + 1));
-        let second = spent.fresh(&key, "t", &identity, NOW);
+        let first = mint_one(&key, "t", &identity, NOW);
+        let second = mint_one(&key, "t", &identity, NOW);
         assert_ne!(second, first);
-        assert_eq!(verify(&key, "t", &identity, Some(&second), NOW), Ok(()));
+        for token in [&first, &second] {
+            assert_eq!(verify(&key, "t", &identity, Some(token), NOW), Ok(()));
+            assert_eq!(verify(&key, "other", &identity, Some(token), NOW), Err(Refusal::Mismatch));
+            assert_eq!(verify(&key, "t", &identity, Some(token), NOW + TTL), Err(Refusal::InvalidOrExpired));
+        }
+        let payload = URL_SAFE_NO_PAD.decode(first.split('.').nth(1).unwrap()).unwrap();
+        let keys: Vec<String> =
+            serde_json::from_slice::<Map<String, Value>>(&payload).unwrap().keys().cloned().collect();
+        assert_eq!(keys, ["exp", "identity", "nonce", "tool"]);
+        assert!(spent.take(&first, NOW) && !spent.take(&first, NOW + 1));
         assert!(spent.take(&second, NOW));
         spent.give_back(&second);
         assert!(spent.take(&second, NOW));

@@ -32,7 +32,8 @@ pub(crate) async fn pass<T: Write>(arguments: Map<String, Value>, call: &Call<'_
     if !plan.steps.is_empty() && call.policy.read_only {
         return Err(read_only(op.name));
     }
-    if call.options.rest && !plan.steps.is_empty() {
+    let previews = plan.confirm.is_some() && !call.options.confirm && matches!(call.approval, Approval::Token { .. });
+    if call.options.rest && !plan.steps.is_empty() && !previews {
         return Err(ToolError::new(
             Kind::Input,
             "rest repeats a call, and this one changes data. Nothing was sent; read the data instead.",
@@ -144,7 +145,7 @@ async fn approve<T: Write>(
             } else {
                 None
             };
-            let token = call.toolbox.spent.fresh(key, tool, &confirmation.identity, *now);
+            let token = confirm::mint_one(key, tool, &confirmation.identity, *now);
             let dependents = T::dependents(plan, call).await;
             Ok(Some(preview(confirmation, refusal, token, dependents)))
         }

@@ -1,10 +1,10 @@
 //! What tools that list have in common: which list is meant, choosing fields where no document can be narrowed, saying
 //! whether it is complete, and the shorter forms of a list.
 
-use pipefy::{SelectionError, Selections};
+use pipefy::{Query, SelectionError, Selections, pipes, tables};
 use serde_json::{Map, Value, json};
 
-use crate::call::Options;
+use crate::call::{Call, Options};
 use crate::error::ToolError;
 use crate::op::Op;
 use crate::outcome::{Body, Outcome, dig, dig_mut};
@@ -35,7 +35,13 @@ impl Format {
     }
 }
 
-/// Dotted path of the list that a result is about: where the operation says, else the first list of objects, outer ones first.
+/// How many keys deep [`main_list`] looks.
+pub(crate) const DEEPEST: usize = 4;
+/// How deep an empty list may be to be taken for it: further inside, it is one of many attributes.
+const DEEPEST_EMPTY: usize = 2;
+
+/// Dotted path of the list that a result is about: where the operation says, else the first list of objects, outer ones first and
+/// those with something in them before empty ones beside them.
 fn main_list(op: &Op, body: &Value) -> Option<String> {
     if let Some(paging) = op.paging
         && dig(body, paging.items).is_some_and(Value::is_array)
@@ -44,9 +50,13 @@ fn main_list(op: &Op, body: &Value) -> Option<String> {
     }
     let mut level: Vec<(String, &Value)> = vec![(String::new(), body)];
     while !level.is_empty() {
-        let list =
-            |(_, value): &&(String, &Value)| matches!(value, Value::Array(list) if list.iter().all(Value::is_object));
-        if let Some((path, _)) = level.iter().find(list) {
+        let list = |empty: bool| {
+            level.iter().find(|(path, value)| {
+                matches!(value, Value::Array(list) if list.is_empty() == empty && list.iter().all(Value::is_object))
+                    && (!empty || path.split('.').count() <= DEEPEST_EMPTY)
+            })
+        };
+        if let Some((path, _)) = list(false).or_else(|| list(true)) {
             return Some(path.clone());
         }
         level = level
@@ -57,7 +67,7 @@ fn main_list(op: &Op, body: &Value) -> Option<String> {
                     (if path.is_empty() { key.clone() } else { format!("{path}.{key}") }, value)
                 })
             })
-            .filter(|(path, _)| path.split('.').count() <= 4)
+            .filter(|(path, _)| path.split('.').count() <= DEEPEST)
             .collect();
     }
     None
@@ -94,30 +104,78 @@ pub(crate) struct FormFields {
     /// The key of the list in each item.
     list: String,
     wanted: Vec<String>,
+    /// Names of the item's own fields, which may have been meant.
+    own: Vec<String>,
+    /// What the form belongs to, where the call says it.
+    home: Option<Home>,
+    /// Only read for the sake of its home: it leaves the items again.
+    added: bool,
+}
+
+/// What a form belongs to.
+#[derive(Debug)]
+enum Home {
+    Pipe(String),
+    Table(String),
+}
+
+impl Home {
+    fn of(arguments: &Map<String, Value>) -> Option<Self> {
+        let id = |name: &str| arguments.get(name).and_then(Value::as_str).map(str::to_owned);
+        id("pipe_id").map(Self::Pipe).or_else(|| id("table_id").map(Self::Table))
+    }
+
+    /// Labels and ids of all fields, filled or not: an item shows only those that have a value. `None` when they cannot be read.
+    async fn names(&self, call: &Call<'_>) -> Option<Vec<String>> {
+        let (query, lists): (Query, &[&str]) = match self {
+            Self::Pipe(id) => (pipes::get_pipe_configuration(id), &["pipe.start_form_fields", "pipe.phases"]),
+            Self::Table(id) => (tables::get_table(id), &["table.table_fields"]),
+        };
+        let value = call.query(query).await.ok()?.value();
+        let listed = |path: &&str| dig(&value, path).and_then(Value::as_array).into_iter().flatten();
+        let fields =
+            lists.iter().flat_map(listed).flat_map(|field| match field.get("fields").and_then(Value::as_array) {
+                Some(inner) => inner.iter().collect(),
+                None => vec![field],
+            });
+        let names =
+            |field: &Value| ["label", "id"].map(|key| field.get(key).and_then(Value::as_str).map(str::to_owned));
+        Some(fields.flat_map(names).flatten().collect())
+    }
 }
 
 impl FormFields {
     /// Takes them out of `options.fields`, and puts their list there. `None` when there are none, or items have no such list.
-    pub(crate) fn take(op: &Op, selections: &Selections, options: &mut Options) -> Option<Self> {
+    pub(crate) fn take(
+        op: &Op,
+        selections: &Selections,
+        options: &mut Options,
+        arguments: &Map<String, Value>,
+    ) -> Option<Self> {
         let (selects, fields) = (op.selects?, options.fields.as_ref()?);
         let error = selections.narrow(selects.document, selects.item, fields).err()?;
         let SelectionError::Unknown { available, .. } = error else { return None };
         let has = |names: &[String]| selections.narrow(selects.document, selects.item, names).is_ok();
         let list = available
             .iter()
-            .find(|name| !name.contains('.') && has(&[format!("{name}.name"), format!("{name}.value")]))?;
+            .find(|name| !name.contains('.') && has(&[format!("{name}.name"), format!("{name}.value")]))?
+            .clone();
         let (mut known, wanted): (Vec<String>, Vec<String>) =
             fields.iter().cloned().partition(|field| has(std::slice::from_ref(field)));
         known.push(list.clone());
+        let home = Home::of(arguments);
+        let names_pipe = |field: &String| field == "pipe" || field.starts_with("pipe.");
+        let added = home.is_none() && has(&["pipe.id".to_owned()]) && !known.iter().any(names_pipe);
+        known.extend(added.then(|| "pipe.id".to_owned()));
         options.fields = Some(known);
-        Some(Self { list: list.clone(), wanted })
+        Some(Self { list, wanted, own: available, home, added })
     }
 
     /// Leaves only the wanted ones in each item.
     ///
     /// # Errors
-    /// One that no item has, with what there is.
-    pub(crate) fn choose(self, op: &Op, outcome: &mut Outcome) -> Result<(), ToolError> {
+    /// One that the form does not have, with what there is. Where the form cannot be read, one that no item has.
+    pub(crate) async fn choose(self, op: &Op, outcome: &mut Outcome, call: &Call<'_>) -> Result<(), ToolError> {
         let mut body = outcome.body.value();
         let item = op.selects.map_or("", |selects| selects.item);
         let items: Vec<&mut Value> = match item.strip_suffix(".node") {
@@ -133,7 +191,13 @@ impl FormFields {
         };
         let mut labels: Vec<String> = Vec::new();
         let mut found = vec![false; self.wanted.len()];
+        let mut home = self.home;
         for item in items {
+            let pipe = dig(item, "pipe.id").and_then(Value::as_str).map(|id| Home::Pipe(id.to_owned()));
+            home = home.or(pipe);
+            if let (true, Value::Object(map)) = (self.added, &mut *item) {
+                map.shift_remove("pipe");
+            }
             let Some(Value::Array(rows)) = item.get_mut(&self.list) else { continue };
             rows.retain(|row| {
                 let label = row.get("name").and_then(Value::as_str).unwrap_or_default();
@@ -150,9 +214,18 @@ impl FormFields {
                 kept
             });
         }
-        let missing = self.wanted.iter().zip(&found).find(|(_, found)| !**found).map(|(wanted, _)| wanted);
-        if let Some(missing) = missing.filter(|_| !labels.is_empty()) {
-            return Err(unknown_field(missing, labels));
+        let missing: Vec<&String> =
+            self.wanted.iter().zip(&found).filter(|(_, found)| !**found).map(|(wanted, _)| wanted).collect();
+        if !missing.is_empty() {
+            let form = match &home {
+                Some(home) => home.names(call).await,
+                None => None,
+            };
+            let known = form.unwrap_or(labels);
+            let has = |name: &String| known.iter().any(|known| known.to_lowercase() == name.to_lowercase());
+            if let Some(unknown) = missing.into_iter().find(|name| !has(name)).filter(|_| !known.is_empty()) {
+                return Err(unknown_field(unknown, known.iter().cloned().chain(self.own).collect()));
+            }
         }
         outcome.body = Body::Value(body);
         Ok(())
@@ -219,12 +292,18 @@ fn keep(value: &mut Value, prefix: &str, fields: &[String]) {
     }
 }
 
-/// Says of a listing that comes in one piece how much it is, for a call that asked for `all`; it keeps `max_items` of it.
+/// Says of a listing that comes in one piece how much it is, for a call that asked for `all`; it keeps `max_items` of it. A
+/// result without a list is one thing.
 pub(crate) fn account(op: &Op, mut outcome: Outcome, max_items: Option<u64>) -> Outcome {
     let mut body = outcome.body.value();
-    let more = outcome.page.as_ref().is_some_and(|page| page.has_more) || says_more(&body);
+    let more = outcome.page.as_ref().is_some_and(|page| page.has_more)
+        || outcome.extra.get("complete") == Some(&Value::Bool(false))
+        || says_more(&body);
+    let one = usize::from(!body.is_null());
     let path = main_list(op, &body);
-    let Some(Value::Array(list)) = path.and_then(|path| dig_mut(&mut body, &path)) else { return outcome };
+    let Some(Value::Array(list)) = path.and_then(|path| dig_mut(&mut body, &path)) else {
+        return outcome.extra("complete", !more).extra("returned", one).extra_opt("total", (!more).then_some(one));
+    };
     let total = list.len();
     let most = max_items.and_then(|most| usize::try_from(most.max(1)).ok()).unwrap_or(usize::MAX);
     list.truncate(most);
@@ -383,6 +462,14 @@ mod tests {
             Value::Object(account(&OP, Outcome::new(part), None).extra),
             json!({"complete": false, "returned": 1})
         );
+        // What the tool itself says of its end stands.
+        let stopped = Outcome::new(cards()).extra("complete", false).extra("stopped", "s");
+        assert_eq!(
+            Value::Object(account(&OP, stopped, None).extra),
+            json!({"complete": false, "stopped": "s", "returned": 2})
+        );
+        let thing = account(&OP, Outcome::new(json!({"card": {"id": "1"}})), None);
+        assert_eq!(Value::Object(thing.extra), json!({"complete": true, "returned": 1, "total": 1}));
         let one = account(&OP, Outcome::new(cards()), Some(1));
         assert_eq!(one.body.value()["cards"]["edges"].as_array().unwrap().len(), 1);
         assert_eq!(

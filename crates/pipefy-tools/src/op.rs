@@ -259,6 +259,8 @@ pub struct Selects {
     pub document: &'static QueryDocument,
     /// Dotted path of response keys to one item, see [`pipefy::Selections`].
     pub item: &'static str,
+    /// Whether the schema lists `fields`: where results are large. It is taken everywhere.
+    pub listed: bool,
 }
 
 /// One operation: name, class and the facts every adapter looks up.
@@ -435,7 +437,14 @@ impl Op {
     /// `fields` narrows this document below `item`.
     #[must_use]
     pub const fn selects(mut self, document: &'static QueryDocument, item: &'static str) -> Self {
-        self.selects = Some(Selects { document, item });
+        self.selects = Some(Selects { document, item, listed: true });
+        self
+    }
+
+    /// As [`Self::selects`], for results that are seldom large: the schema does not list `fields`.
+    #[must_use]
+    pub const fn narrows(mut self, document: &'static QueryDocument, item: &'static str) -> Self {
+        self.selects = Some(Selects { document, item, listed: false });
         self
     }
 }

@@ -10,6 +10,7 @@ use std::sync::LazyLock;
 
 use serde_json::{Map, Value, json};
 
+use crate::listing;
 use crate::op::{Class, Op, Shape};
 
 static SUCCESSES: LazyLock<HashMap<String, Value>> = LazyLock::new(|| {
@@ -26,11 +27,10 @@ pub(crate) fn schema(op: &Op, unified: bool) -> Value {
     if op.confirms {
         cases.push(preview());
     }
-    if op.class == Class::Read {
-        cases.push(rest());
-    } else {
+    if op.class != Class::Read {
         cases.push(dry_run());
     }
+    cases.push(rest());
     json!({ "type": "object", "anyOf": cases })
 }
 
@@ -42,6 +42,10 @@ pub(crate) fn known(tool: &str) -> Option<&'static Value> {
 fn success(op: &Op, unified: bool) -> Value {
     let Some(known) = known(op.name) else { return json!({ "title": "success", "type": "object" }) };
     let mut properties = known.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();
+    properties.values_mut().for_each(open_where_nothing_was_seen);
+    if op.class == Class::Read {
+        formed(op.shape, &mut properties);
+    }
     if !unified {
         properties = flattened(op.shape, properties);
     }
@@ -81,6 +85,48 @@ fn success(op: &Op, unified: bool) -> Value {
         map.insert("additionalProperties".to_owned(), false.into());
     }
     schema
+}
+
+/// What was only ever seen as null may be anything.
+fn open_where_nothing_was_seen(schema: &mut Value) {
+    let Value::Object(map) = schema else { return };
+    if map.get("type") == Some(&json!(["null"])) {
+        map.clear();
+        return;
+    }
+    if let Some(Value::Object(properties)) = map.get_mut("properties") {
+        properties.values_mut().for_each(open_where_nothing_was_seen);
+    }
+    map.get_mut("items").into_iter().for_each(open_where_nothing_was_seen);
+}
+
+/// Lists that `format` may put into another form take these as well: `{columns, rows}` and CSV text.
+fn formed(shape: Shape, properties: &mut Map<String, Value>) {
+    let key = match shape {
+        Shape::Raw | Shape::Flat => None,
+        Shape::Result => Some("result"),
+        _ => Some("data"),
+    };
+    match key {
+        None => properties.values_mut().for_each(|property| form_lists(property, 1)),
+        Some(key) => properties.get_mut(key).into_iter().for_each(|body| form_lists(body, 0)),
+    }
+}
+
+fn form_lists(schema: &mut Value, depth: usize) {
+    let Value::Object(map) = schema else { return };
+    if let Some(Value::Array(types)) = map.get_mut("type")
+        && types.iter().any(|kind| kind == "array")
+    {
+        types.extend(["object".into(), "string".into()]);
+        let list = json!({ "type": "array" });
+        map.insert("properties".to_owned(), json!({ "columns": list, "rows": list }));
+        map.insert("required".to_owned(), json!(["columns", "rows"]));
+    } else if depth < listing::DEEPEST
+        && let Some(Value::Object(properties)) = map.get_mut("properties")
+    {
+        properties.values_mut().for_each(|property| form_lists(property, depth + 1));
+    }
 }
 
 /// The same facts without the unified envelope (`spec/mcp-server.md` section 11).

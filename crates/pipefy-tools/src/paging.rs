@@ -91,6 +91,7 @@ pub(crate) async fn all(
     };
     arguments.insert("first".to_owned(), first(0).into());
     let mut cursors = Cursors::from(arguments.get("after").and_then(Value::as_str));
+    let from_the_start = cursors.now().is_none();
     let now = |cursors: &Cursors| cursors.now().map(str::to_owned);
     let mut items: Vec<Value> = Vec::new();
     let mut bytes = 0;
@@ -161,7 +162,9 @@ pub(crate) async fn all(
     let total = dig(&body, paging.items.rsplit_once('.').map_or("", |(parent, _)| parent))
         .and_then(|parent| parent.get("totalCount"))
         .cloned()
-        .or_else(|| outcome.page.as_ref().and_then(|page| page.total_count).map(Value::from));
+        .or_else(|| outcome.page.as_ref().and_then(|page| page.total_count).map(Value::from))
+        // Where Pipefy does not count, the whole tells.
+        .or_else(|| (complete && from_the_start).then(|| returned.into()));
     outcome.body = Body::Value(body);
     Ok(outcome
         .extra("complete", complete)

@@ -6,7 +6,7 @@ use crate::call::Toolbox;
 use crate::error::ToolError;
 use crate::fit::{self, Cut, Rest};
 use crate::listing::{self, Format};
-use crate::op::{Class, Op, Shape};
+use crate::op::{Op, Shape};
 use crate::outcome::{Body, Outcome};
 use crate::trust;
 
@@ -57,10 +57,15 @@ pub fn render(
 ) -> Reply {
     let outcome = match result {
         Ok(outcome) => outcome,
-        Err(error) => return Reply { payload: Payload::Value(error.envelope()), failed: true },
+        Err(error) => {
+            // Nothing says that a call which failed fails in the same way again.
+            let of = Whole { again: Again::Never(FAILED), marked: false };
+            let (payload, _) = fit(op, Payload::Value(error.envelope()), arguments, limit, of);
+            return Reply { payload, failed: true };
+        }
     };
-    // What was changed is not to be changed again for the sake of the rest.
-    let again = !outcome.wrote && op.class != Class::Write && op.class != Class::Destructive;
+    // What was changed is not to be changed again for the sake of the rest; the gate refuses it too.
+    let again = if outcome.wrote { Again::Never(CHANGED) } else { Again::Same };
     let marked = outcome.marked;
     let payload = dress(op, toolbox.unified_envelope, Format::read(arguments.get("format")), outcome);
     let (payload, failed) = fit(op, payload, arguments, limit, Whole { again, marked });
@@ -173,11 +178,24 @@ const NOTE: usize = 600;
 /// Arguments longer than this are not repeated in the note.
 const ARGUMENTS: usize = 1_000;
 
+/// What is said where the same call does not give the rest.
+const CHANGED: &str = "the change was made; do not repeat it. Read what is missing with a tool that reads.";
+const FAILED: &str = "the call failed; what is left out names more of the same. Correct what is named first.";
+
+/// Whether the same call gives the rest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Again {
+    /// It does.
+    Same,
+    /// It must not be made for that; this is said instead.
+    Never(&'static str),
+}
+
 /// What a result may have that is cut.
 #[derive(Clone, Copy, Debug)]
 struct Whole {
-    /// The call may be repeated for the rest.
-    again: bool,
+    /// How the rest is had.
+    again: Again,
     /// Text of outsiders in it is marked.
     marked: bool,
 }
@@ -186,7 +204,7 @@ struct Whole {
 /// call that gives it.
 fn fit(op: &Op, payload: Payload, arguments: &Map<String, Value>, limit: usize, of: Whole) -> (Payload, bool) {
     let again = of.again;
-    let rest = arguments.get("rest").and_then(wanted_rest).filter(|_| again);
+    let rest = arguments.get("rest").and_then(wanted_rest).filter(|_| again == Again::Same);
     let small = match &payload {
         Payload::Data(data) => data.len() <= limit,
         Payload::Value(_) => false,
@@ -240,9 +258,12 @@ fn gone(rest: &Rest) -> ToolError {
     ))
 }
 
-fn note(op: &Op, arguments: &Map<String, Value>, limit: usize, cuts: &[Cut], first: &Cut, again: bool) -> Value {
+fn note(op: &Op, arguments: &Map<String, Value>, limit: usize, cuts: &[Cut], first: &Cut, again: Again) -> Value {
     let dropped: Vec<Value> = cuts.iter().map(Cut::shown).collect();
-    let next = if again {
+    if let Again::Never(then) = again {
+        return json!({ "limit_bytes": limit, "dropped": dropped, "next": { "then": then } });
+    }
+    let next = {
         let mut arguments = if fit::size(&json!(arguments)) <= ARGUMENTS { arguments.clone() } else { Map::new() };
         let partly = arguments.is_empty();
         arguments.insert("rest".to_owned(), json!({ "path": first.path, "from": first.kept }));
@@ -256,8 +277,6 @@ fn note(op: &Op, arguments: &Map<String, Value>, limit: usize, cuts: &[Cut], fir
             next.insert("then".to_owned(), then.into());
         }
         next
-    } else {
-        json!({ "then": "the change was made; do not repeat it. Read what is missing with a tool that reads." })
     };
     json!({ "limit_bytes": limit, "dropped": dropped, "next": next })
 }
@@ -285,7 +304,7 @@ mod tests {
     }
 
     fn cut(value: Value, arguments: &Map<String, Value>, limit: usize) -> Value {
-        fit(&LIST, Payload::Value(value), arguments, limit, Whole { again: true, marked: false }).0.value()
+        fit(&LIST, Payload::Value(value), arguments, limit, Whole { again: Again::Same, marked: false }).0.value()
     }
 
     #[test]
@@ -313,10 +332,47 @@ mod tests {
     #[test]
     fn a_change_is_never_repeated_for_its_rest() {
         let value = json!({"success": true, "text": "x".repeat(9_000)});
-        let (payload, _) =
-            fit(&LIST, Payload::Value(value), &arguments(), 3_000, Whole { again: false, marked: false });
+        let (payload, _) = fit(
+            &LIST,
+            Payload::Value(value),
+            &arguments(),
+            3_000,
+            Whole { again: Again::Never(CHANGED), marked: false },
+        );
         let next = &payload.value()["truncated"]["next"];
         assert!(next.get("arguments").is_none() && next["then"].as_str().unwrap().contains("do not repeat"), "{next}");
+    }
+
+    /// What was only planned or shown can be had again; a failure is cut too, and says so.
+    #[test]
+    fn plans_previews_and_failures_have_a_budget_too() {
+        let write = Op::write("write", crate::Domain::Workflow, Shape::Result);
+        let toolbox = crate::tools::testing::Mock::new().toolbox;
+        let long = json!({"success": true, "dry_run": true, "steps": [{"document": "x".repeat(9_000)}]});
+        let long = long.as_object().unwrap().clone();
+        let dry = json!({"text": "x", "dry_run": true});
+        let dry = dry.as_object().unwrap();
+        let shown = render(&write, &toolbox, Ok(Outcome::whole(long.clone())), dry, 3_000).payload.value();
+        assert!(shown.to_string().len() <= 3_000);
+        let next = &shown["truncated"]["next"];
+        assert_eq!((&next["tool"], &next["arguments"]["dry_run"]), (&json!("write"), &json!(true)), "{shown}");
+        let rest =
+            render(&write, &toolbox, Ok(Outcome::whole(long.clone())), next["arguments"].as_object().unwrap(), 20_000);
+        let part = rest.payload.value()["rest"]["text"].as_str().unwrap().len();
+        assert_eq!(part + shown["steps"][0]["document"].as_str().unwrap().len(), 9_000);
+
+        let mut done = Outcome::whole(long);
+        done.wrote = true;
+        let shown = render(&write, &toolbox, Ok(done), dry, 3_000).payload.value();
+        assert!(shown["truncated"]["next"]["then"].as_str().unwrap().contains("do not repeat"), "{shown}");
+
+        let errors: Vec<String> = (0..900).map(|i| format!("problem {i}")).collect();
+        let failure = ToolError::invalid("m".repeat(5_000)).detail("errors", errors);
+        let reply = render(&LIST, &toolbox, Err(failure), &arguments(), 3_000);
+        let (failed, shown) = (reply.failed, reply.payload.value());
+        assert!(failed && shown.to_string().len() <= 3_000, "{}", shown.to_string().len());
+        assert_eq!((&shown["success"], &shown["error"]["code"]), (&json!(false), &json!("INVALID_ARGUMENTS")));
+        assert!(shown["truncated"]["next"]["then"].as_str().unwrap().contains("failed"), "{shown}");
     }
 
     proptest! {

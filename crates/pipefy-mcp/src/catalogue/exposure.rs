@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use pipefy_tools::{Class, Domain, Op, Persona, Tool};
-use rmcp::model::{JsonObject, MetaObject, ToolAnnotations};
+use rmcp::model::{JsonObject, MetaObject, ProtocolVersion, ToolAnnotations};
 use serde_json::Value;
 
 use super::meta::{MetaTool, description};
@@ -150,8 +150,32 @@ pub struct Exposure {
     /// The power profile's catalogue, sorted by name; empty without it.
     hidden: Vec<&'static Tool>,
     withheld: usize,
-    /// The list as JSON for the older and the newer revisions; written when first asked for.
-    prepared: [OnceLock<Bytes>; 2],
+    /// Tools are listed with the precise schemas of their results; whether these are of the unified envelope.
+    schemas: Option<bool>,
+    /// The list as JSON in each of its forms; written when first asked for.
+    prepared: [OnceLock<Bytes>; 3],
+}
+
+/// How the list of tools looks in the revisions of the protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ListForm {
+    /// Before 2025-06-18: without output schemas and a tool's `_meta`.
+    Older,
+    /// With both.
+    Newer,
+    /// 2026-07-28: says also how long it is good for, and which server gave it.
+    Alone,
+}
+
+impl ListForm {
+    /// That of a revision.
+    pub(crate) fn of(version: &ProtocolVersion) -> Self {
+        match version.as_str() {
+            version if version >= ProtocolVersion::NO_INITIALIZE.as_str() => Self::Alone,
+            version if version >= ProtocolVersion::V_2025_06_18.as_str() => Self::Newer,
+            _ => Self::Older,
+        }
+    }
 }
 
 impl Exposure {
@@ -168,7 +192,17 @@ impl Exposure {
         let power = *selection == Selection::Power;
         let selected = allowed.into_iter().filter(|tool| selection.takes(tool.op()));
         let meta = power.then_some(MetaTool::ALL.as_slice());
-        Self::of(selected.collect(), meta, withheld, listing)
+        Self::of(selected.collect(), meta, withheld, None, |tool| listing(tool, None))
+    }
+
+    /// Lists each tool with the precise schema of its result. `unified`: in the unified envelope.
+    #[must_use]
+    pub fn with_output_schemas(self, unified: bool) -> Self {
+        let precise = |listed: &rmcp::model::Tool| match self.by_name.get(&*listed.name) {
+            Some((_, Entry::Tool(tool))) => listing(tool, Some(unified)),
+            _ => listed.clone(),
+        };
+        Self { listed: self.listed.iter().map(precise).collect(), schemas: Some(unified), ..self }
     }
 
     /// What one request leaves. Never more than there was: the power profile's own tools only reach what was there.
@@ -181,8 +215,9 @@ impl Exposure {
         let meta: Vec<MetaTool> = MetaTool::ALL.into_iter().filter(|meta| narrowing.keeps_meta(*meta)).collect();
         let meta = (self.power || narrowing.power()).then_some(meta.as_slice());
         // What was listed already is shared, not made again.
-        let known = |tool: &'static Tool| self.listing(tool.name()).cloned().unwrap_or_else(|| listing(tool));
-        Self::of(kept, meta, self.withheld, known)
+        let known =
+            |tool: &'static Tool| self.listing(tool.name()).cloned().unwrap_or_else(|| listing(tool, self.schemas));
+        Self::of(kept, meta, self.withheld, self.schemas, known)
     }
 
     /// With `meta`, even when that is none, everything but raw GraphQL is behind it.
@@ -190,6 +225,7 @@ impl Exposure {
         tools: Vec<&'static Tool>,
         meta: Option<&[MetaTool]>,
         withheld: usize,
+        schemas: Option<bool>,
         listing: impl Fn(&'static Tool) -> rmcp::model::Tool,
     ) -> Self {
         let power = meta.is_some();
@@ -206,6 +242,7 @@ impl Exposure {
             power,
             hidden,
             withheld,
+            schemas,
             prepared: Default::default(),
         }
     }
@@ -245,10 +282,14 @@ impl Exposure {
         &self.hidden
     }
 
-    /// Keeps the list as JSON, for the newer or the older revisions.
-    pub(crate) fn prepared(&self, newer: bool) -> &OnceLock<Bytes> {
-        let [older, latest] = &self.prepared;
-        if newer { latest } else { older }
+    /// Keeps the list as JSON in this form.
+    pub(crate) fn prepared(&self, form: ListForm) -> &OnceLock<Bytes> {
+        let [older, newer, alone] = &self.prepared;
+        match form {
+            ListForm::Older => older,
+            ListForm::Newer => newer,
+            ListForm::Alone => alone,
+        }
     }
 
     /// How many tools the hosted floor and read-only mode withhold.
@@ -257,11 +298,16 @@ impl Exposure {
     }
 }
 
-fn listing(tool: &'static Tool) -> rmcp::model::Tool {
+/// How a tool is listed; with `precise`, with the schema of its result in the unified envelope or without it.
+fn listing(tool: &'static Tool, precise: Option<bool>) -> rmcp::model::Tool {
     let op = tool.op();
     let mut listed =
         rmcp::model::Tool::new(op.name, tool.description(), object(tool.input_schema())).annotate(annotations(op));
-    if let Some(schema) = tool.output_schema() {
+    let schema = match precise {
+        Some(unified) => Some(tool.result_schema(unified)),
+        None => tool.output_schema(),
+    };
+    if let Some(schema) = schema {
         listed = listed.with_raw_output_schema(object(schema).into());
     }
     if op.remote {
@@ -416,6 +462,28 @@ mod tests {
                 assert!(shown.get(absent).is_none(), "{} {absent}", ours.name);
             }
         }
+    }
+
+    /// With the setting, every tool is listed with what `describe_tool` gives as the schema of its result, after narrowing too.
+    #[test]
+    fn precise_output_schemas_are_listed_on_request() {
+        use http::{HeaderMap, HeaderValue};
+        for unified in [true, false] {
+            let selection = Selection::parse(Some("all,bulk")).unwrap();
+            let precise = Exposure::new(&selection, false, false).with_output_schemas(unified);
+            for tool in super::super::catalogue().tools() {
+                let listed = serde_json::to_value(precise.listing(tool.name()).unwrap()).unwrap();
+                assert_eq!(listed["outputSchema"], tool.result_schema(unified), "{}", tool.name());
+                assert_eq!(listed["outputSchema"]["type"], "object");
+            }
+        }
+        let power = Exposure::new(&Selection::Power, false, false).with_output_schemas(true);
+        let mut headers = HeaderMap::new();
+        headers.insert("x-mcp-toolsets", HeaderValue::from_static("power"));
+        let narrowed = power.narrowed(&Narrowing::of(&headers).unwrap());
+        let graphql = narrowed.listing("execute_graphql").unwrap();
+        assert!(graphql.output_schema.as_ref().is_some_and(|schema| schema.contains_key("anyOf")));
+        assert!(narrowed.listing("search_tools").unwrap().output_schema.is_none());
     }
 
     /// Every client pays for what is listed by default.

@@ -207,6 +207,20 @@ mod tests {
     }
 
     #[test]
+    fn every_tool_is_described_with_both_schemas() {
+        let exposure = power();
+        for tool in exposure.hidden() {
+            for unified in [true, false] {
+                let told = describe(&exposure, tool.name(), unified).unwrap().body.into_value();
+                assert_eq!(told["input_schema"], tool.input_schema(), "{}", tool.name());
+                assert_eq!(told["output_schema"], tool.result_schema(unified), "{}", tool.name());
+                let success = &told["output_schema"]["anyOf"][0];
+                assert!(success["properties"].is_object(), "{}: {success}", tool.name());
+            }
+        }
+    }
+
+    #[test]
     fn unknown_names_point_to_the_search() {
         let error = find(&power(), "nope").unwrap_err();
         let envelope = error.envelope();

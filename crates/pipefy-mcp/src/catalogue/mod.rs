@@ -11,6 +11,7 @@ use std::sync::LazyLock;
 
 use pipefy_tools::Catalogue;
 
+pub(crate) use exposure::ListForm;
 pub use exposure::{Entry, Exposure, Selection, UnknownToolset, Way};
 pub use meta::MetaTool;
 pub(crate) use narrowing::Narrowed;

@@ -69,7 +69,7 @@ struct ListParams {
 }
 
 impl<S: Served> Endpoint<S> {
-    /// `tools/list` and `ping` of the handshake era; `None` for anything else.
+    /// `tools/list`, and `ping` of the handshake era; `None` for anything else.
     pub(super) fn ready(
         &self,
         id: &RequestId,
@@ -79,11 +79,13 @@ impl<S: Served> Endpoint<S> {
         parts: &Parts,
         format: Format,
     ) -> Option<Response<Body>> {
-        if !self.rules.fast_path || params.is_some_and(|params| params.get().contains(RESERVED)) {
+        let alone = *version == ProtocolVersion::V_2026_07_28;
+        let odd = !alone && params.is_some_and(|params| params.get().contains(RESERVED));
+        if !self.rules.fast_path || odd {
             return None;
         }
         let result = match method {
-            "ping" => Bytes::from_static(b"{}"),
+            "ping" if !alone => Bytes::from_static(b"{}"),
             "tools/list" => {
                 if let Some(params) = params {
                     serde_json::from_str::<ListParams>(params.get()).ok()?;

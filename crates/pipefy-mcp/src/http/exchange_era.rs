@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use super::endpoint::{Checked, Endpoint, handshake_version, read, unreadable};
 use super::message::{self, Message};
 use super::refusal::{Refusal, code};
-use super::reply::Era;
+use super::reply::{Era, Format};
 use super::{PROTOCOL_VERSION, Served};
 
 const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
@@ -56,17 +56,21 @@ impl<S: Served> Endpoint<S> {
             return Err(no_such_method(method).for_request(id));
         }
         self.admit_request(&mut request.parts, method, id)?;
+        let version = ProtocolVersion::V_2026_07_28;
+        // An answer that comes at once is plain JSON.
+        if let Some(response) = self.ready(id, method, *params, &version, &request.parts, Format::Json) {
+            return Ok(response);
+        }
         if method == "tools/call"
             && let Some(params) = self.lone(*params, Era::Exchange)
             && !self.served.asks(params.name())
         {
-            let version = ProtocolVersion::V_2026_07_28;
             return Ok(self.call(id, params, &version, request.parts, format, Era::Exchange).await);
         }
         let typed =
             message::build(&request.body, &message).map_err(|error| unreadable(error, code::INVALID_REQUEST))?;
         let id: RequestId = id.clone();
-        let exchange = self.serve_alone(typed, &id, ProtocolVersion::V_2026_07_28, request.parts);
+        let exchange = self.serve_alone(typed, &id, version, request.parts);
         Ok(exchange.respond(format, Era::Exchange).await)
     }
 }

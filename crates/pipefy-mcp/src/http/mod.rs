@@ -114,7 +114,7 @@ pub trait Served: Send + Sync + 'static {
         Ok(())
     }
 
-    /// The result of `tools/list` for this request in a handshake revision, as JSON; `None` to ask the handler.
+    /// The result of `tools/list` for this request in this revision, as JSON; `None` to ask the handler.
     fn tools(&self, request: &Parts, version: &ProtocolVersion) -> Option<Bytes> {
         let _ = (request, version);
         None

@@ -31,10 +31,13 @@ fn learning() -> bool {
     std::env::var_os("UPDATE_DOCS").is_some()
 }
 
-/// What is wrong with a result; `None` when it fits the schema of its tool.
-pub(crate) fn misfit(tool: &Tool, result: &Value) -> Option<String> {
+/// What is wrong with a result; `None` when it fits the schema of its tool. `plain`: of a call without options, of which something
+/// can be learned.
+pub(crate) fn misfit(tool: &Tool, result: &Value, plain: bool) -> Option<String> {
     if learning() {
-        learn(tool.name(), result);
+        if plain {
+            learn(tool.name(), result);
+        }
         return None;
     }
     let schema = &SCHEMAS[tool.name()];

@@ -91,8 +91,8 @@ pub(crate) struct World {
     engine: PipefyEngine,
     toolbox: Toolbox,
     files: PathBuf,
-    /// What calls gave, by tool.
-    replies: Mutex<BTreeMap<String, Vec<Value>>>,
+    /// What calls gave, by tool, and whether they came without options.
+    replies: Mutex<BTreeMap<String, Vec<(Value, bool)>>>,
 }
 
 impl World {
@@ -121,9 +121,10 @@ impl World {
         self.sandbox.shutdown().await;
         let catalogue = Catalogue::new();
         let replies = self.replies.into_inner().unwrap();
-        let check = |(tool, replies): (&String, &Vec<Value>)| {
+        let check = |(tool, replies): (&String, &Vec<(Value, bool)>)| {
             let tool = catalogue.get(tool).unwrap();
-            let misfits: Vec<String> = replies.iter().filter_map(|reply| outputs::misfit(tool, reply)).collect();
+            let misfits: Vec<String> =
+                replies.iter().filter_map(|(reply, plain)| outputs::misfit(tool, reply, *plain)).collect();
             misfits.first().map(|what| format!("{}: {what}", tool.name()))
         };
         let misfits = replies.iter().filter_map(check).collect();
@@ -132,7 +133,16 @@ impl World {
     }
 
     /// Calls a tool to the end, confirmation included.
-    pub(crate) async fn call(&self, tool: &Tool, token: &str, mut args: Map<String, Value>) -> Value {
+    pub(crate) async fn call(&self, tool: &Tool, token: &str, args: Map<String, Value>) -> Value {
+        self.called(tool, token, args, 0, true).await
+    }
+
+    /// Calls a tool with options, within a size; 0 for none.
+    pub(crate) async fn option(&self, tool: &Tool, args: Map<String, Value>, limit: usize) -> Value {
+        self.called(tool, DEFAULT_TOKEN, args, limit, false).await
+    }
+
+    async fn called(&self, tool: &Tool, token: &str, mut args: Map<String, Value>, limit: usize, plain: bool) -> Value {
         let session = self.engine.session(Credential::static_token(&token.into()).unwrap());
         let (key, policy) = (ConfirmationKey::from_bytes(b"sandbox"), Policy::default());
         loop {
@@ -144,20 +154,25 @@ impl World {
                 ask: None,
                 budget: Budget::unlimited().with_deadline(Instant::now() + CALL),
                 journal: None,
-                room: None,
+                room: Some(limit).filter(|bytes| *bytes > 0),
                 options: Options::default(),
                 op: None,
                 unanswered: Default::default(),
             };
             let result = tool.call(args.clone(), call).await;
-            let reply = render(tool.op(), &self.toolbox, result, &args, 0).payload.value();
+            let reply = render(tool.op(), &self.toolbox, result, &args, limit).payload.value();
             match reply.get("confirmation_token") {
                 Some(token) if reply["requires_confirmation"] == true && !args.contains_key("confirm") => {
                     args.insert("confirmation_token".to_owned(), token.clone());
                     args.insert("confirm".to_owned(), true.into());
                 }
                 _ => {
-                    self.replies.lock().unwrap().entry(tool.name().to_owned()).or_default().push(reply.clone());
+                    self.replies
+                        .lock()
+                        .unwrap()
+                        .entry(tool.name().to_owned())
+                        .or_default()
+                        .push((reply.clone(), plain));
                     return reply;
                 }
             }
@@ -453,6 +468,18 @@ pub(crate) struct Seen {
     pub(crate) not_served: bool,
     /// By proof: `sandbox success`, `sandbox bad input`, `sandbox unknown id`, `sandbox guest`.
     pub(crate) problems: Vec<(&'static str, String)>,
+}
+
+/// A row's arguments, with what they need made in `world`; `None` where that is not served.
+pub(crate) async fn ready(
+    row: &Row,
+    catalogue: &Catalogue,
+    world: &World,
+    (names, missing): &(Names, Missing),
+) -> Option<Map<String, Value>> {
+    let (mut names, mut missing) = (names.clone(), missing.clone());
+    world.find(catalogue, &row.before, &mut names, &mut missing).await;
+    world.filled(&row.args, &names).ok()
 }
 
 /// Plays the four calls of a row.

@@ -82,12 +82,14 @@ pub(crate) struct Play<'a> {
     pub(crate) more: &'a [(&'a str, Value)],
     pub(crate) fault: Option<(At, Fault)>,
     pub(crate) limit: Duration,
+    /// With the text of outsiders marked.
+    pub(crate) marks: bool,
 }
 
 impl<'a> Play<'a> {
     /// As recorded, for the first user.
     pub(crate) fn of(sample: &'a Sample) -> Self {
-        Self { sample, user: User::Ana, more: &[], fault: None, limit: PLAY }
+        Self { sample, user: User::Ana, more: &[], fault: None, limit: PLAY, marks: false }
     }
 
     pub(crate) fn by(mut self, user: User) -> Self {
@@ -97,6 +99,11 @@ impl<'a> Play<'a> {
 
     pub(crate) fn with(mut self, more: &'a [(&'a str, Value)]) -> Self {
         self.more = more;
+        self
+    }
+
+    pub(crate) fn marking(mut self) -> Self {
+        self.marks = true;
         self
     }
 
@@ -213,7 +220,7 @@ impl Stage {
         let session = self.engine.session(Credential::static_token(&bearer.as_str().into()).unwrap());
         // As on a hosted server: what one caller approves is nothing to another.
         let key = ConfirmationKey::from_bearer(&bearer);
-        let policy = Policy::default();
+        let policy = Policy { mark_untrusted: play.marks, ..Policy::default() };
         let end = Instant::now() + play.limit;
         let mut args = play.sample.args(&base);
         args.extend(play.more.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
@@ -260,8 +267,8 @@ impl Stage {
                 _ => break,
             }
         }
-        problems
-            .extend(crate::outputs::misfit(tool, &reply).map(|what| format!("the result has another schema: {what}")));
+        let misfit = crate::outputs::misfit(tool, &reply, play.more.is_empty() && !play.marks);
+        problems.extend(misfit.map(|what| format!("the result has another schema: {what}")));
         let scene = self.scenes.lock().unwrap().remove(&number).unwrap();
         if play.fault.is_none() {
             problems.extend(scene.log.problems);

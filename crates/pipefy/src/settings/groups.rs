@@ -367,6 +367,8 @@ pub struct McpSettings {
     pub json_response: bool,
     /// Most bytes of text per result; none for no limit.
     pub result_budget: Option<usize>,
+    /// List each tool with the precise schema of its result.
+    pub list_output_schemas: bool,
     /// A session silent for this long ends.
     pub session_idle: Duration,
     /// Most sessions at a time.
@@ -394,6 +396,7 @@ impl Default for McpSettings {
             stateless: false,
             json_response: false,
             result_budget: Some(100_000),
+            list_output_schemas: false,
             session_idle: Duration::from_secs(30 * 60),
             session_cap: 10_000,
             confirmation_secret: None,
@@ -448,6 +451,7 @@ impl McpSettings {
             stateless: from.required(&names::STATELESS, parse::switch),
             json_response: from.required(&names::JSON_RESPONSE, parse::switch),
             result_budget: Some(from.size(&names::RESULT_BUDGET, 0..=1_000_000_000)).filter(|bytes| *bytes > 0),
+            list_output_schemas: from.required(&names::LIST_OUTPUT_SCHEMAS, parse::switch),
             session_idle: Duration::from_secs(60 * from.size(&names::SESSION_IDLE_MINUTES, 1..=10_080) as u64),
             session_cap: from.size(&names::SESSION_CAP, 1..=1_000_000),
             confirmation_secret: from.optional(&names::CONFIRMATION_SECRET, parse::key),

@@ -400,6 +400,15 @@ variables! {
         rule: "bytes; 0 turns it off",
         doc: "Most text one tool result may hold (100,000 bytes are about 25,000 tokens).",
     }
+    LIST_OUTPUT_SCHEMAS {
+        key: "list_output_schemas",
+        group: Group::Mcp,
+        env: &["PIPEFY_MCP_LIST_OUTPUT_SCHEMAS"],
+        kind: Kind::Switch,
+        default: Some("false"),
+        rule: "switch",
+        doc: "List each tool with the precise schema of its result, which makes the list several times larger; off: `describe_tool` gives it.",
+    }
     SESSION_IDLE_MINUTES {
         key: "session_idle_minutes",
         group: Group::Mcp,

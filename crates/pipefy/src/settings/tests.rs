@@ -42,7 +42,7 @@ fn nothing_set_is_production() {
     assert!(all.mcp.unified_envelope && !all.mcp.stateless && !all.mcp.json_response);
     assert_eq!((all.mcp.profile, all.mcp.transport), (Profile::Local, Transport::Stdio));
     assert_eq!((all.mcp.host.as_str(), all.mcp.port), ("127.0.0.1", 8000));
-    assert_eq!(all.mcp.result_budget, Some(100_000));
+    assert_eq!((all.mcp.result_budget, all.mcp.list_output_schemas), (Some(100_000), false));
     assert_eq!(all.mcp.session_idle, Duration::from_secs(1800));
     assert_eq!(all.jwt.effective_issuer(&all.auth), Some("https://signin.pipefy.com/realms/pipefy"));
     assert_eq!(all.ipaas.url, "https://ipaas.pipefy.com");

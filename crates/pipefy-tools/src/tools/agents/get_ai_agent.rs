@@ -1,4 +1,4 @@
-use pipefy::agents;
+use pipefy::{agents, documents};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -17,7 +17,8 @@ impl Read for GetAiAgent {
     const OP: Op = Op::read("get_ai_agent", Domain::Intelligence, Shape::EnvelopeOrFlat)
         .personas(&[Persona::Auditor, Persona::Builder, Persona::Manager])
         .no_output_schema()
-        .touches(&[IdArg::new("uuid", IdKind::Agent)]);
+        .touches(&[IdArg::new("uuid", IdKind::Agent)])
+        .narrows(&documents::agents::GET_AI_AGENT, "aiAgent");
 
     async fn read(self, call: &Call<'_>) -> Result<Outcome, ToolError> {
         let uuid = not_blank("uuid", &self.uuid)?;

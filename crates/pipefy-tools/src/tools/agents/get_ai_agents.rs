@@ -1,4 +1,4 @@
-use pipefy::agents;
+use pipefy::{agents, documents};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -18,7 +18,8 @@ impl Read for GetAiAgents {
     const OP: Op = Op::read("get_ai_agents", Domain::Intelligence, Shape::EnvelopeOrFlat)
         .personas(&[Persona::Auditor, Persona::Builder, Persona::Manager])
         .no_output_schema()
-        .touches(&[IdArg::new("repo_uuid", IdKind::Repo)]);
+        .touches(&[IdArg::new("repo_uuid", IdKind::Repo)])
+        .narrows(&documents::agents::GET_AI_AGENTS, "aiAgents.edges.node");
 
     async fn read(self, call: &Call<'_>) -> Result<Outcome, ToolError> {
         let repo_uuid = not_blank("repo_uuid", &self.repo_uuid)?;

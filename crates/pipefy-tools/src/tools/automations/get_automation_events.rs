@@ -1,4 +1,4 @@
-use pipefy::automations;
+use pipefy::{automations, documents};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -15,7 +15,8 @@ pub(crate) struct GetAutomationEvents {
 impl Read for GetAutomationEvents {
     const OP: Op = Op::read("get_automation_events", Domain::Automation, Shape::Envelope)
         .personas(&[Persona::Auditor, Persona::Builder])
-        .touches(&[IdArg::new("pipe_id", IdKind::Pipe)]);
+        .touches(&[IdArg::new("pipe_id", IdKind::Pipe)])
+        .narrows(&documents::automations::GET_AUTOMATION_EVENTS, "automationEvents");
 
     async fn read(self, call: &Call<'_>) -> Result<Outcome, ToolError> {
         let data = call

@@ -18,6 +18,7 @@ pub(crate) struct SimulateAutomation {
     /// Pipefy simulates generate_with_ai only.
     action_id: String,
     sample_card_id: CheckedId,
+    /// Trigger.
     #[serde(default)]
     event_id: Option<CheckedId>,
     /// As in create_automation.

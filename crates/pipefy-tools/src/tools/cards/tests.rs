@@ -428,7 +428,9 @@ async fn three_fields_of_sixty_are_less_than_a_tenth() {
         .map(|i| json!({"node": {"id": i.to_string(), "title": format!("Card {i}"), "current_phase": {"id": "1", "name": "Inbox"}, "fields": fields}}))
         .collect();
     let whole = json!({"edges": edges, "pageInfo": {"hasNextPage": false, "endCursor": null}});
-    let mock = Mock::new().on("cards", whole.clone()).on("cards", whole.clone()).on("cards", whole);
+    let form =
+        json!({"start_form_fields": [{"id": "field_7", "label": "Field 7"}, {"id": "late", "label": "Much later"}]});
+    let mock = Mock::new().on("cards", whole).on("pipe", form);
     let all = mock.reply("get_cards", json!({"pipe_id": 1, "include_fields": true})).await.to_string().len();
     let asked = json!({"pipe_id": 1, "fields": ["Field 7", "field 30", "Field 59"]});
     let few = mock.reply("get_cards", asked).await;
@@ -442,6 +444,50 @@ async fn three_fields_of_sixty_are_less_than_a_tenth() {
     let typo = mock.reply("get_cards", json!({"pipe_id": 1, "fields": ["Feild 7"]})).await;
     let message = typo["error"]["message"].as_str().unwrap();
     assert!(message.contains("`Feild 7`, did you mean `Field 7`?"), "{message}");
+    // A slip of one of the card's own names is no field of the form.
+    let typo = mock.reply("get_cards", json!({"pipe_id": 1, "fields": ["titel"]})).await;
+    let message = typo["error"]["message"].as_str().unwrap();
+    assert!(message.starts_with("fields: unknown field `titel`, did you mean `title`?"), "{message}");
+    // A field of the form that no card has filled in is there all the same, by its label or id.
+    for name in ["much LATER", "late"] {
+        let few = mock.reply("get_cards", json!({"pipe_id": 1, "fields": [name, "Field 7"]})).await;
+        assert_eq!(few["success"], true, "{few}");
+    }
+    let card = json!({"id": "5", "pipe": {"id": "1"}, "fields": [{"name": "Field 7", "value": "v"}]});
+    let mock =
+        Mock::new().on("card", card).on("pipe", json!({"phases": [{"fields": [{"id": "l", "label": "Later"}]}]}));
+    let few = mock.reply("get_card", json!({"card_id": 5, "fields": ["Later"]})).await;
+    assert_eq!(few, json!({"card": {"id": "5", "fields": []}}));
+    let typo = mock.reply("get_card", json!({"card_id": 5, "fields": ["Latter"]})).await;
+    assert!(typo["error"]["message"].as_str().unwrap().contains("did you mean `Later`?"), "{typo}");
+}
+
+/// The rest of a plan or a preview can be had; a change is never made for the sake of it.
+#[tokio::test]
+async fn asking_for_the_rest_changes_nothing() {
+    let mock = Mock::new()
+        .on("createComment", json!({"comment": {"id": "1"}}))
+        .on("card", json!({"id": "5", "title": "T", "pipe": {"id": "1", "name": "P"}}))
+        .on("deleteCard", json!({"success": true}));
+    let comment = json!({"card_id": 5, "text": "x", "rest": {"path": "/data", "from": 0}});
+    let reply = mock.reply("add_card_comment", comment).await;
+    assert_eq!(reply["error"]["code"], "INVALID_ARGUMENTS", "{reply}");
+    let dry = json!({"card_id": 5, "text": "x", "dry_run": true, "rest": {"path": "/steps", "from": 0}});
+    let reply = mock.reply("add_card_comment", dry).await;
+    assert_eq!(
+        (&reply["success"], reply["rest"]["items"].as_array().map(Vec::len)),
+        (&json!(true), Some(1)),
+        "{reply}"
+    );
+    let rest = json!({"path": "/message", "from": 0});
+    let preview = mock.reply("delete_card", json!({"card_id": 5, "rest": rest})).await;
+    assert!(preview["rest"]["text"].as_str().unwrap().contains("permanent"), "{preview}");
+    let reply = mock.confirmed("delete_card", json!({"card_id": 5})).await;
+    assert_eq!((&reply["success"], mock.writes().len()), (&json!(true), 1));
+    let token = mock.reply("delete_card", json!({"card_id": 5})).await["confirmation_token"].clone();
+    let call = json!({"card_id": 5, "confirm": true, "confirmation_token": token, "rest": rest});
+    let reply = mock.reply("delete_card", call).await;
+    assert_eq!((&reply["error"]["code"], mock.writes().len()), (&json!("INVALID_ARGUMENTS"), 1), "{reply}");
 }
 
 /// `all` ends when the result is full, and says from where to go on: calls put together give every card once.

@@ -22,6 +22,7 @@ pub(crate) struct UpdateCard {
     assignee_ids: Option<Vec<Id>>,
     #[serde(default)]
     label_ids: Option<Vec<Id>>,
+    /// ISO 8601.
     #[serde(default)]
     due_date: Option<String>,
     /// [{field_id, value, operation?}]; operation ADD or REMOVE changes items of a list field (connector: card ids),

@@ -14,6 +14,7 @@ pub(crate) struct SendInboxEmail {
     card_id: CheckedId,
     to: Vec<String>,
     subject: String,
+    /// Plain text.
     body: String,
     /// Sender address.
     from_: String,

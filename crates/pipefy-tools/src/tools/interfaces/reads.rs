@@ -121,7 +121,8 @@ impl Read for ListInterfaceRepos {
             IdArg::new("organization_id", IdKind::Organization),
             IdArg::within("interface_uuid", IdKind::Interface),
         ])
-        .reaches(Reach::Listing(&[("repos", IdKind::Repo)]));
+        .reaches(Reach::Listing(&[("repos", IdKind::Repo)]))
+        .narrows(&documents::interfaces::LIST_INTERFACE_REPOS, "interfaceRepos.edges.node");
 
     async fn read(self, call: &Call<'_>) -> Result<Outcome, ToolError> {
         let id = self.organization_id.as_str();

@@ -26,6 +26,7 @@ pub(crate) struct CreateAiKnowledgeBaseDataLookup {
     /// Static: {field, operator, value}. Filled by AI: {field, operator, usingFillWithAi: true, inputName, inputType,
     /// inputDescription}.
     conditions: Vec<Map<String, Value>>,
+    /// Text to find in the cards.
     #[serde(default)]
     search_query: Option<String>,
 }
@@ -42,6 +43,7 @@ pub(crate) struct UpdateAiKnowledgeBaseDataLookup {
     output_fields: Vec<String>,
     /// As in create_ai_knowledge_base_data_lookup.
     conditions: Vec<Map<String, Value>>,
+    /// As in create_ai_knowledge_base_data_lookup.
     #[serde(default)]
     search_query: Option<String>,
     #[serde(default)]

@@ -1,7 +1,7 @@
 //! What can be read of knowledge bases.
 
-use pipefy::Id;
 use pipefy::knowledge_bases::{self, Knowledge};
+use pipefy::{Id, documents};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -50,7 +50,8 @@ const PIPE: IdArg = IdArg::new("pipe_uuid", IdKind::PipeUuid);
 impl Read for GetAiKnowledgeBases {
     const OP: Op = Op::read("get_ai_knowledge_bases", Domain::Intelligence, Shape::EnvelopeOrFlat)
         .personas(PERSONAS)
-        .touches(&[PIPE]);
+        .touches(&[PIPE])
+        .narrows(&documents::knowledge_bases::GET_AI_KNOWLEDGE_BASES, "aiKnowledgeBases");
 
     async fn read(self, call: &Call<'_>) -> Result<Outcome, ToolError> {
         let pipe = required_text("pipe_uuid", &self.pipe_uuid)?;
@@ -65,7 +66,8 @@ impl Shows for GetAiKnowledgeBasePlainText {
     const KIND: Knowledge = Knowledge::PlainText;
     const OP: Op = Op::read("get_ai_knowledge_base_plain_text", Domain::Intelligence, Shape::EnvelopeOrFlat)
         .personas(PERSONAS)
-        .touches(&[IdArg::within("plain_text_id", IdKind::KnowledgeBase), PIPE]);
+        .touches(&[IdArg::within("plain_text_id", IdKind::KnowledgeBase), PIPE])
+        .narrows(&documents::knowledge_bases::GET_AI_KNOWLEDGE_BASE_PLAIN_TEXT, "aiKnowledgeBasePlainText");
 
     fn ids(&self) -> Result<Ids, ToolError> {
         Ids::new(&self.plain_text_id, &self.pipe_uuid)
@@ -76,7 +78,8 @@ impl Shows for GetAiKnowledgeBaseDocument {
     const KIND: Knowledge = Knowledge::Document;
     const OP: Op = Op::read("get_ai_knowledge_base_document", Domain::Intelligence, Shape::EnvelopeOrFlat)
         .personas(PERSONAS)
-        .touches(&[IdArg::within("document_id", IdKind::KnowledgeBase), PIPE]);
+        .touches(&[IdArg::within("document_id", IdKind::KnowledgeBase), PIPE])
+        .narrows(&documents::knowledge_bases::GET_AI_KNOWLEDGE_BASE_DOCUMENT, "aiKnowledgeBaseDocument");
 
     fn ids(&self) -> Result<Ids, ToolError> {
         Ids::new(&self.document_id, &self.pipe_uuid)
@@ -87,7 +90,8 @@ impl Shows for GetAiKnowledgeBaseDataLookup {
     const KIND: Knowledge = Knowledge::DataLookup;
     const OP: Op = Op::read("get_ai_knowledge_base_data_lookup", Domain::Intelligence, Shape::EnvelopeOrFlat)
         .personas(PERSONAS)
-        .touches(&[IdArg::within("data_lookup_id", IdKind::KnowledgeBase), PIPE]);
+        .touches(&[IdArg::within("data_lookup_id", IdKind::KnowledgeBase), PIPE])
+        .narrows(&documents::knowledge_bases::GET_AI_KNOWLEDGE_BASE_DATA_LOOKUP, "aiKnowledgeBaseDataLookup");
 
     fn ids(&self) -> Result<Ids, ToolError> {
         Ids::new(&self.data_lookup_id, &self.pipe_uuid)

@@ -15,7 +15,7 @@ use crate::{
 pub(crate) struct CreateLabel {
     pipe_id: CheckedId,
     name: String,
-    /// #RGB or #RRGGBB.
+    /// Hex: #RGB or #RRGGBB.
     color: String,
 }
 

@@ -15,7 +15,7 @@ use crate::{
 pub(crate) struct UpdateLabel {
     label_id: CheckedId,
     name: String,
-    /// #RGB or #RRGGBB.
+    /// Hex: #RGB or #RRGGBB.
     color: String,
     /// Further keys of UpdateLabelInput.
     #[serde(default)]

@@ -15,6 +15,7 @@ use crate::{
 pub(crate) struct AddServiceAccountToPipe {
     pipe_id: CheckedId,
     email: String,
+    /// See set_role.
     #[serde(default = "admin")]
     role_name: String,
 }

@@ -15,6 +15,7 @@ pub(crate) struct SetRole {
     pipe_id: CheckedId,
     /// The user's id.
     member_id: CheckedId,
+    /// admin, member, creator, my_cards_only or read_and_comment.
     role_name: String,
 }
 

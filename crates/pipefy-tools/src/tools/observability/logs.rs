@@ -1,7 +1,7 @@
 //! Logs of AI agents and automations.
 
 use pipefy::observability::{self, LogPage};
-use pipefy::{Id, Query};
+use pipefy::{Id, Query, documents};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -82,7 +82,8 @@ impl Read for GetAiAgentLogs {
         .personas(&[Persona::Auditor, Persona::Manager])
         .debug()
         .touches(&[IdArg::new("repo_uuid", IdKind::Repo)])
-        .paging("aiAgentLogsByRepo.nodes", "aiAgentLogsByRepo.pageInfo", LARGEST);
+        .paging("aiAgentLogsByRepo.nodes", "aiAgentLogsByRepo.pageInfo", LARGEST)
+        .narrows(&documents::observability::GET_AI_AGENT_LOGS, "aiAgentLogsByRepo.nodes");
 
     async fn read(self, call: &Call<'_>) -> Result<Outcome, ToolError> {
         let repo = self.repo_uuid.trim();
@@ -105,7 +106,8 @@ impl Read for GetAiAgentLogDetails {
         .outsiders(Outsiders::Under(&["cardTitle", "message"]))
         .personas(&[Persona::Auditor, Persona::Manager])
         .debug()
-        .touches(&[IdArg::new("log_uuid", IdKind::AgentLog)]);
+        .touches(&[IdArg::new("log_uuid", IdKind::AgentLog)])
+        .narrows(&documents::observability::GET_AI_AGENT_LOG_DETAILS, "aiAgentLogDetails");
 
     async fn read(self, call: &Call<'_>) -> Result<Outcome, ToolError> {
         let uuid = self.log_uuid.trim();
@@ -137,7 +139,8 @@ impl Read for GetAutomationLogs {
         .personas(&[Persona::Auditor, Persona::Manager])
         .debug()
         .touches(&[IdArg::new("automation_id", IdKind::Automation)])
-        .paging("automationLogs.nodes", "automationLogs.pageInfo", LARGEST);
+        .paging("automationLogs.nodes", "automationLogs.pageInfo", LARGEST)
+        .narrows(&documents::observability::GET_AUTOMATION_LOGS, "automationLogs.nodes");
 
     async fn read(self, call: &Call<'_>) -> Result<Outcome, ToolError> {
         let id = self.automation_id.as_str();
@@ -153,7 +156,8 @@ impl Read for GetAutomationLogsByRepo {
         .personas(&[Persona::Auditor, Persona::Manager])
         .debug()
         .touches(&[IdArg::new("repo_id", IdKind::Repo)])
-        .paging("automationLogsByRepo.nodes", "automationLogsByRepo.pageInfo", LARGEST);
+        .paging("automationLogsByRepo.nodes", "automationLogsByRepo.pageInfo", LARGEST)
+        .narrows(&documents::observability::GET_AUTOMATION_LOGS_BY_REPO, "automationLogsByRepo.nodes");
 
     async fn read(self, call: &Call<'_>) -> Result<Outcome, ToolError> {
         const NO_RULES: &str = "The pipe has no automations, so there are no logs.";

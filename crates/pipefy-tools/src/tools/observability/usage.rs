@@ -1,7 +1,7 @@
 //! Usage and credits of an organisation.
 
 use pipefy::observability::{self, Usage};
-use pipefy::{Id, Query};
+use pipefy::{Id, Query, documents};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -89,7 +89,8 @@ impl Read for GetAgentsUsage {
     const OP: Op = Op::read("get_agents_usage", Domain::Intelligence, Shape::Envelope)
         .personas(&[Persona::Auditor, Persona::Manager])
         .debug()
-        .touches(&[IdArg::new("organization_uuid", IdKind::Organization)]);
+        .touches(&[IdArg::new("organization_uuid", IdKind::Organization)])
+        .narrows(&documents::observability::GET_AGENTS_USAGE, "agentsUsageDetails.agents.nodes");
 
     async fn read(self, call: &Call<'_>) -> Result<Outcome, ToolError> {
         self.range.load(call, observability::get_agents_usage, "AI agent usage loaded.").await
@@ -100,7 +101,8 @@ impl Read for GetAutomationsUsage {
     const OP: Op = Op::read("get_automations_usage", Domain::Automation, Shape::Envelope)
         .personas(&[Persona::Auditor, Persona::Manager])
         .debug()
-        .touches(&[IdArg::new("organization_uuid", IdKind::Organization)]);
+        .touches(&[IdArg::new("organization_uuid", IdKind::Organization)])
+        .narrows(&documents::observability::GET_AUTOMATIONS_USAGE, "automationsUsageDetails.automations.nodes");
 
     async fn read(self, call: &Call<'_>) -> Result<Outcome, ToolError> {
         self.range.load(call, observability::get_automations_usage, "Automation usage loaded.").await
@@ -111,7 +113,8 @@ impl Read for GetAiCreditUsage {
     const OP: Op = Op::read("get_ai_credit_usage", Domain::Intelligence, Shape::Envelope)
         .personas(&[Persona::Auditor, Persona::Manager])
         .debug()
-        .touches(&[IdArg::new("organization_uuid", IdKind::Organization)]);
+        .touches(&[IdArg::new("organization_uuid", IdKind::Organization)])
+        .narrows(&documents::observability::GET_AI_CREDIT_USAGE, "aiCreditUsageStats");
 
     async fn read(self, call: &Call<'_>) -> Result<Outcome, ToolError> {
         let period = period(&self.period)?;

@@ -27,6 +27,7 @@ struct Changes {
     description: Option<String>,
     #[serde(default)]
     done: Option<bool>,
+    /// A name, e.g. blue.
     #[serde(default)]
     color: Option<String>,
     /// Seconds after which a card is late.

@@ -22,8 +22,10 @@ pub(crate) struct UpdatePipe {
 struct Changes {
     #[serde(default)]
     name: Option<String>,
+    /// Pipefy's name of it, e.g. car.
     #[serde(default)]
     icon: Option<String>,
+    /// A name, e.g. blue.
     #[serde(default)]
     color: Option<String>,
     /// Keys of RepoPreferenceInput.

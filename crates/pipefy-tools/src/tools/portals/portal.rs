@@ -107,8 +107,10 @@ pub(crate) struct UpdatePortal {
     name: Option<String>,
     #[serde(default)]
     visibility: Option<Visibility>,
+    /// A name, e.g. blue.
     #[serde(default)]
     color: Option<String>,
+    /// Pipefy's name of it.
     #[serde(default)]
     icon: Option<String>,
     #[serde(default)]

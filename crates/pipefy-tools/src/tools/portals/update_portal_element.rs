@@ -16,6 +16,7 @@ pub(crate) struct UpdatePortalElement {
     page_id: CheckedId,
     /// Its type, to check metadata; it cannot be changed.
     r#type: ElementType,
+    /// As in create_portal_element.
     metadata: Map<String, Value>,
     /// As in set_interface_sources.
     #[serde(default)]

@@ -1,6 +1,6 @@
 //! What can be read of LLM providers.
 
-use pipefy::{Id, Surface, providers};
+use pipefy::{Id, Surface, documents, providers};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -87,7 +87,8 @@ impl Read for GetLlmProviders {
     const OP: Op = Op::read("get_llm_providers", Domain::Intelligence, Shape::EnvelopeOrFlat)
         .personas(PERSONAS)
         .touches(&[ORGANIZATION])
-        .paging("providers", "", 50);
+        .paging("providers", "", 50)
+        .narrows(&documents::providers::GET_LLM_PROVIDERS, "allLlmProvidersByOrganization.edges.node");
 
     async fn read(self, call: &Call<'_>) -> Result<Outcome, ToolError> {
         let organization = required_text("organization_uuid", &self.organization_uuid)?;
@@ -125,7 +126,8 @@ impl Read for GetAvailableAiModels {
 impl Read for GetDefaultLlmProvider {
     const OP: Op = Op::read("get_default_llm_provider", Domain::Intelligence, Shape::EnvelopeOrFlat)
         .personas(PERSONAS)
-        .touches(&[IdArg::new("owner_id", IdKind::Other)]);
+        .touches(&[IdArg::new("owner_id", IdKind::Other)])
+        .narrows(&documents::providers::GET_DEFAULT_LLM_PROVIDER, "defaultLlmProvider");
 
     async fn read(self, call: &Call<'_>) -> Result<Outcome, ToolError> {
         let kind = required_text("owner_type", &self.owner_type)?;
@@ -142,7 +144,8 @@ impl Read for GetLlmProviderDependencies {
     const OP: Op = Op::read("get_llm_provider_dependencies", Domain::Intelligence, Shape::EnvelopeOrFlat)
         .personas(PERSONAS)
         .touches(&[ORGANIZATION, IdArg::within("provider_id", IdKind::Provider)])
-        .paging("dependencies", "", 50);
+        .paging("dependencies", "", 50)
+        .narrows(&documents::providers::GET_LLM_PROVIDER_DEPENDENCIES, "providerDependencies.edges.node");
 
     async fn read(self, call: &Call<'_>) -> Result<Outcome, ToolError> {
         let organization = required_text("organization_uuid", &self.organization_uuid)?;

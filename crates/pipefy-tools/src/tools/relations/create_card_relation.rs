@@ -16,6 +16,7 @@ pub(crate) struct CreateCardRelation {
     child_id: CheckedId,
     /// Pipe relation id, see get_pipe_relations; with extra_input.sourceType "Field" a connector field id.
     source_id: CheckedId,
+    /// Further keys of CreateCardRelationInput.
     #[serde(default)]
     extra_input: Option<Value>,
 }

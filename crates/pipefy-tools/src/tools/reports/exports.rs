@@ -58,6 +58,7 @@ pub(crate) struct ExportPipeReport {
     /// As in create_pipe_report.
     #[serde(default)]
     filter: Option<Map<String, Value>>,
+    /// See get_pipe_report_columns.
     #[serde(default)]
     columns: Option<Vec<String>>,
     /// 1..600: wait so long and give the file as CSV in `file`.
@@ -114,6 +115,7 @@ pub(crate) struct ExportOrganizationReport {
     /// As in create_pipe_report.
     #[serde(default)]
     filter: Option<Map<String, Value>>,
+    /// Names of columns.
     #[serde(default)]
     columns: Option<Vec<String>>,
     /// 1..600: wait so long and give the file as CSV in `file`.

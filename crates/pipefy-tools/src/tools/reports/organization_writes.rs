@@ -17,6 +17,7 @@ pub(crate) struct CreateOrganizationReport {
     organization_id: CheckedId,
     name: String,
     pipe_ids: Vec<String>,
+    /// Columns.
     #[serde(default)]
     fields: Option<Vec<String>>,
     /// As in create_pipe_report.
@@ -63,8 +64,10 @@ pub(crate) struct UpdateOrganizationReport {
     report_id: CheckedId,
     #[serde(default)]
     name: Option<String>,
+    /// A name, e.g. blue.
     #[serde(default)]
     color: Option<String>,
+    /// Columns; replaces them.
     #[serde(default)]
     fields: Option<Vec<String>>,
     /// As in create_pipe_report; replaces it.

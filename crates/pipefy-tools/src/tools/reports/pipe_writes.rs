@@ -66,15 +66,19 @@ pub(crate) struct UpdatePipeReport {
     report_id: CheckedId,
     #[serde(default)]
     name: Option<String>,
+    /// A name, e.g. blue.
     #[serde(default)]
     color: Option<String>,
+    /// Columns; replaces them.
     #[serde(default)]
     fields: Option<Vec<String>>,
     /// As in create_pipe_report; replaces it.
     #[serde(default)]
     filter: Option<Map<String, Value>>,
+    /// As in create_pipe_report.
     #[serde(default)]
     formulas: Option<Vec<Vec<String>>>,
+    /// The column it features.
     #[serde(default)]
     featured_field: Option<String>,
 }

@@ -33,6 +33,7 @@ pub(crate) struct CreateServiceAccount {
     /// Pipes to make it a member of.
     #[serde(default)]
     pipe_ids: Option<Vec<String>>,
+    /// See set_role.
     #[serde(default = "admin")]
     pipe_role: String,
 }

@@ -1,4 +1,4 @@
-use pipefy::webhooks;
+use pipefy::{documents, webhooks};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -17,7 +17,8 @@ impl Read for GetWebhooks {
     const OP: Op = Op::read("get_webhooks", Domain::Integration, Shape::Result)
         .personas(&[Persona::Admin, Persona::Auditor])
         .debug()
-        .touches(&[IdArg::new("pipe_id", IdKind::Pipe)]);
+        .touches(&[IdArg::new("pipe_id", IdKind::Pipe)])
+        .narrows(&documents::webhooks::GET_WEBHOOKS, "pipe.webhooks");
 
     async fn read(self, call: &Call<'_>) -> Result<Outcome, ToolError> {
         let data = call

@@ -20,6 +20,7 @@ pub(crate) struct UpdateWebhook {
     /// https only.
     #[serde(default)]
     url: Option<String>,
+    /// As in create_webhook; replaces them.
     #[serde(default)]
     actions: Option<Vec<String>>,
     /// All headers to keep, with their values; {} removes them.
