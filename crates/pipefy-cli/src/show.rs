@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use crate::command::{Command, Show};
 use crate::commands;
 use crate::flow::Approved;
-use crate::output::Shown;
+use crate::output::{Shown, is_nothing};
 use crate::shapes::with_success;
 
 /// What the row shows of a result.
@@ -48,11 +48,16 @@ pub(crate) fn dressed(outcome: Outcome, approved: Approved, dress: impl FnOnce(O
             false => Shown::value(value),
         };
     }
-    let notes = notes(&outcome);
+    let mut notes = notes(&outcome);
+    let message = outcome.message.clone();
     let unverified = outcome.extra.get("verification").and_then(|v| v.get("verified")) == Some(&Value::Bool(false));
     let extra = outcome.extra.clone();
-    let mut shown = Shown::value(with_extra(dress(outcome), extra));
-    shown.notes = notes;
+    let value = with_extra(dress(outcome), extra);
+    if is_nothing(&value) {
+        notes.extend(message.map(|message| commands::with_commands(&message)));
+    }
+    let mut shown = Shown::value(value);
+    shown.notes.append(&mut notes);
     shown.code = shown.code.max(u8::from(unverified));
     shown
 }
