@@ -31,7 +31,14 @@ const PAGES: usize = 40;
 const LOOKED_UP: usize = 4;
 
 /// Arguments of commands that no capability has by this name.
-const OWN: [IdArg; 2] = [IdArg::new("organization_id", IdKind::Organization), IdArg::new("pipe", IdKind::Pipe)];
+const OWN: [IdArg; 3] = [
+    IdArg::new("organization_id", IdKind::Organization),
+    IdArg::new("pipe", IdKind::Pipe),
+    IdArg::new("action_repo_id", IdKind::Repo),
+];
+
+/// The one id that may be blank, which is then none (`spec/cli.md`, portal).
+const BLANK_IS_NONE: (&str, &str) = ("portal element create", "element_id");
 
 /// The ids that a command takes, those of its capability first.
 pub(crate) fn ids_of(command: &Command, tool: &'static str) -> Vec<IdArg> {
@@ -102,6 +109,19 @@ fn kind_of(id: &IdArg) -> Option<(&'static str, Home, &'static str)> {
         (IdKind::TableRecord, _) => ("record", Home::Table, "record find"),
         _ => return None,
     })
+}
+
+/// Refuses blank ids, such as a variable of the shell that is not set.
+///
+/// # Errors
+/// Which one is blank (exit code 2).
+pub(crate) fn refuse_blank(command: &Command, ids: &[IdArg], args: &Map<String, Value>) -> Result<(), Failure> {
+    let blank = |arg: &str| args.get(arg).and_then(Value::as_str).is_some_and(|text| text.trim().is_empty());
+    let mut params = command.params.iter().filter(|param| ids.iter().any(|id| id.arg == param.name));
+    match params.find(|param| blank(param.name) && (command.path, param.name) != BLANK_IS_NONE) {
+        Some(param) => Err(Failure::usage(format!("{} must not be blank", param.flag()))),
+        None => Ok(()),
+    }
 }
 
 /// Whether an argument holds a name.

@@ -112,6 +112,7 @@ async fn act(start: &Start, mut args: Map<String, Value>) -> Result<Shown, Failu
         _ => command.tool,
     };
     let ids = names::ids_of(command, tool);
+    names::refuse_blank(command, &ids, &args)?;
     if names::any(&ids, &args) {
         args = start.session(&loaded, Approved::No, async |flow| names::resolve(flow, &ids, args).await).await?;
     }

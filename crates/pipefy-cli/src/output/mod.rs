@@ -91,12 +91,12 @@ impl Rendering {
 
 impl Shown {
     /// Shows a value. The exit code is 1 where it is no `success` or not `valid`, where a part of it is no `success` (Pipefy's
-    /// reasons are then said on stderr), and where there is nothing.
+    /// reasons are then said on stderr).
     pub(crate) fn value(value: Value) -> Self {
         let denies = |value: &Value, key: &str| value.get(key) == Some(&Value::Bool(false));
         let refused = value.as_object().into_iter().flat_map(Map::values).filter(|part| denies(part, "success"));
         let mut notes = Vec::new();
-        let mut code = u8::from(denies(&value, "success") || denies(&value, "valid") || is_nothing(&value));
+        let mut code = u8::from(denies(&value, "success") || denies(&value, "valid"));
         for part in refused {
             code = 1;
             let reasons = ["userErrors", "errors"].iter().filter_map(|key| part.get(*key)?.as_array()).flatten();

@@ -120,8 +120,8 @@ fn the_doctor_sees_clocks_and_drift() {
     let url = runtime.block_on(async {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let past = [(DATE, "Thu, 01 Jan 2026 00:00:00 GMT")];
-        let answer = |body: String| async move {
+        let past = || [(DATE, "Thu, 01 Jan 2026 00:00:00 GMT")];
+        let answer = move |body: String| async move {
             let field = |name: &str| json!({"name": name, "args": [], "type": {"kind": "SCALAR", "name": "ID"}});
             let kind = |name: &str, fields: &[&str]| {
                 json!({"kind": "OBJECT", "name": name, "fields": fields.iter().map(|name| field(name)).collect::<Vec<_>>()})
@@ -129,9 +129,9 @@ fn the_doctor_sees_clocks_and_drift() {
             let schema = json!({"__schema": {"queryType": {"name": "Query"}, "mutationType": {"name": "Mutation"},
                 "types": [kind("Query", &["me", "card", "pipe"]), kind("Mutation", &["createCard"])]}});
             let me = json!({"me": {"email": "ana@aurora.example", "name": "Ana"}});
-            (past, axum::Json(json!({ "data": if body.contains("__schema") { schema } else { me } })))
+            (past(), axum::Json(json!({ "data": if body.contains("__schema") { schema } else { me } })))
         };
-        let app = axum::Router::new().route("/graphql", post(answer).get(move || async move { (past, "") }));
+        let app = axum::Router::new().route("/graphql", post(answer).get(move || async move { (past(), "") }));
         let app = app.route("/realm/.well-known/openid-configuration", get(|| async { axum::Json(json!({})) }));
         tokio::spawn(async move { axum::serve(listener, app).await });
         url

@@ -73,7 +73,8 @@ fn organizations_pipes_and_phases() {
         &[
             "org list",
             "org list --json",
-            "org list --format table",
+            "COLUMNS=160 org list --format table",
+            "COLUMNS=60 org list --format table",
             "org get 300516709 --format yaml",
             "pipe list",
             "pipe list --format table",
@@ -139,12 +140,12 @@ fn rules_people_and_reports() {
             "automation list --pipe 'name:Customer Support'",
             "automation list --pipe 'name:Customer Support' --format table",
             "automation events list --pipe 'name:Customer Support' --format ids",
-            "agent list --repo 'name:Customer Support' --format table",
-            "kb list --pipe-uuid 'name:Customer Support' --format table",
+            "COLUMNS=180 agent list --repo 'name:Customer Support' --format table",
+            "COLUMNS=120 kb list --pipe-uuid 'name:Customer Support' --format table",
             "ai-provider list --org-uuid 'name:Aurora Labs' --format yaml",
             "email template list --repo 'name:Purchase Requests' --fields id,name,subject --format table",
             "portal list --organization-uuid 'name:Aurora Labs' --format table",
-            "report-pipe list --pipe 'name:Customer Support' --format table",
+            "COLUMNS=60 report-pipe list --pipe 'name:Customer Support' --format table",
             "report-org list --org 'name:Aurora Labs' --format ids",
             "relation pipe list 'name:Purchase Requests' --json",
             "relation card list 'name:Customer Support/Cannot log in' --format table",
@@ -180,7 +181,7 @@ fn changes_and_what_would_change() {
             "card delete 'name:Customer Support/Can log in' --yes",
             "--read-only label create --pipe 'name:Customer Support' --name Never --color '#f00'",
             "card import rows.csv --pipe 'name:Contract Review' --key Contract --dry-run",
-            "card import rows.csv --pipe 'name:Contract Review' --key Contract --format csv",
+            "card import rows.csv --pipe 'name:Contract Review' --key Contract --parallel 1 --format csv",
             "card import rows.csv --pipe 'name:Contract Review' --key Contract --format table",
             "card import rows.csv --pipe 'name:Contract Review' --key Counterpart",
             "card import rows.csv --pipe 'name:Contract Review'",
@@ -248,7 +249,7 @@ fn about_the_program_itself() {
             "skills list",
             "tools list --domain bulk",
             "tools search 'move the card to approved' --limit 3",
-            "tools describe get_card --format yaml",
+            "tools describe get_card --format yaml --jq '{name, class, command, arguments}'",
         ]
     );
 }
@@ -258,7 +259,7 @@ fn pipes_as_code() {
     let rig = Rig::new();
     let pulled = rig.run(&["pipe", "pull", "name:Contract Review"]);
     std::fs::write(rig.home.path().join("pipe.yaml"), &pulled.stdout).unwrap();
-    let edited = pulled.stdout.replacen("color: gray", "color: red", 1).replacen("required: true\n", "", 1);
+    let edited = pulled.stdout.replacen("color: gray", "color: red", 1).replacen("      required: true\n", "", 1);
     let edited = edited.replacen("  - name: Review\n", "  - name: Review\n    description: By two people\n", 1);
     std::fs::write(rig.home.path().join("edited.yaml"), edited).unwrap();
     shown!(
