@@ -340,7 +340,7 @@ fn every_level_has_help_and_a_group_alone_is_help_with_code_2() {
             let Err(parse::Early::Help(text, found)) = parse::parse(&argv(&[&words[..], more].concat())) else {
                 panic!("{group} {more:?} is no help")
             };
-            assert!(found == code && text.to_string().contains(&format!("Usage: pipefy {group}").trim_end()), "{text}");
+            assert!(found == code && text.to_string().contains(format!("Usage: pipefy {group}").trim_end()), "{text}");
         }
         assert!(refusal(&[&words[..], &["-h"]].concat()).contains("-h"), "{group}");
     }
