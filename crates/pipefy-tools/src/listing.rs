@@ -168,7 +168,8 @@ impl FormFields {
         let added = home.is_none() && has(&["pipe.id".to_owned()]) && !known.iter().any(names_pipe);
         known.extend(added.then(|| "pipe.id".to_owned()));
         options.fields = Some(known);
-        Some(Self { list, wanted, own: available, home, added })
+        let own = available.iter().filter(|name| !name.contains('.')).cloned().collect();
+        Some(Self { list, wanted, own, home, added })
     }
 
     /// Leaves only the wanted ones in each item.
@@ -224,7 +225,7 @@ impl FormFields {
             let known = form.unwrap_or(labels);
             let has = |name: &String| known.iter().any(|known| known.to_lowercase() == name.to_lowercase());
             if let Some(unknown) = missing.into_iter().find(|name| !has(name)).filter(|_| !known.is_empty()) {
-                return Err(unknown_field(unknown, known.iter().cloned().chain(self.own).collect()));
+                return Err(unknown_field(unknown, [self.own, known.clone()].concat()));
             }
         }
         outcome.body = Body::Value(body);
