@@ -15,27 +15,33 @@ use crate::{show, values};
 type Args = Map<String, Value>;
 type Work<'a> = BoxFuture<'a, Result<Shown, Failure>>;
 
-/// What the imports take beside the place.
-pub(crate) const FILE: Param = word("file", "CSV with a header, JSON lines or a JSON array; - reads standard input");
-pub(crate) const KEY: Param =
-    text("--key", "key", "Column that tells rows apart; a row whose value is there already is left out");
-pub(crate) const EVERY_ROW: Param = flag("--every-row", "every_row", "Without a key: create every row of the file");
-pub(crate) const MAP: Param = text("--map", "map", "COLUMN=FIELD where names differ, COLUMN= to leave it out").many();
-pub(crate) const PARALLEL: Param =
-    int("--parallel", "parallel", "Rows that are sent at the same time").range(1, 16).or(Preset::Int(4));
-pub(crate) const JOURNAL: Param = text(
-    "--journal",
-    "journal",
-    "File that notes what became of each row, instead of one beside the file; \"\" for none",
-);
+/// What an import takes; `place` says where to.
+pub(crate) const fn imports(place: Param) -> [Param; 7] {
+    [
+        word("file", "CSV with a header, JSON lines or a JSON array; - reads standard input"),
+        place,
+        text("--key", "key", "Column that tells rows apart; a row whose value is there already is left out"),
+        flag("--every-row", "every_row", "Without a key: create every row of the file"),
+        text("--map", "map", "COLUMN=FIELD where names differ, COLUMN= to leave it out").many(),
+        int("--parallel", "parallel", "Rows that are sent at the same time").range(1, 16).or(Preset::Int(4)),
+        text(
+            "--journal",
+            "journal",
+            "File that notes what became of each row, instead of one beside the file; \"\" for none",
+        ),
+    ]
+}
 
-/// What the exports take beside the place.
-pub(crate) const AFTER: Param = text("--after", "after", "Go on behind this cursor, without the line of column names");
-pub(crate) const FIELDS: Param =
-    commas("--fields", "fields", "Only these columns: id, title, phase, field labels or ids");
-pub(crate) const MAX_ITEMS: Param = int("--max-items", "max_items", "Stop after this many rows").range(1, i64::MAX);
-pub(crate) const MAX_SECONDS: Param =
-    int("--max-seconds", "max_seconds", "Stop after this many seconds").range(1, i64::MAX);
+/// What an export takes; `place` says where from.
+pub(crate) const fn exports(place: Param) -> [Param; 5] {
+    [
+        place,
+        commas("--fields", "fields", "Only these columns: id, title, phase, field labels or ids"),
+        int("--max-items", "max_items", "Stop after this many rows").range(1, i64::MAX),
+        int("--max-seconds", "max_seconds", "Stop after this many seconds").range(1, i64::MAX),
+        text("--after", "after", "Go on behind this cursor, without the line of column names"),
+    ]
+}
 
 /// `card import`
 pub(crate) fn import_cards<'a>(flow: &'a Flow<'a>, args: Args) -> Work<'a> {

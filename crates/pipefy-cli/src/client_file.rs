@@ -3,8 +3,10 @@
 
 use std::path::{Path, PathBuf};
 
-use jsonc_parser::ParseOptions;
+use jsonc_parser::ast::Object;
+use jsonc_parser::common::Range;
 use jsonc_parser::cst::{CstInputValue, CstObject, CstRootNode};
+use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 use serde_json::Value;
 use toml_edit::{DocumentMut, Item, Table, TableLike};
 
@@ -113,7 +115,11 @@ impl ClientFile {
         env: &[(String, String)],
     ) -> Result<bool, String> {
         let before = self.text();
-        let misplaced = format!("{} has something else than servers under {}.", self.path.display(), self.map());
+        if let Some(text) = self.put_in_line(&before, name, command, args, env) {
+            self.document = json_document(&text).ok_or_else(|| self.misplaced())?;
+            return Ok(true);
+        }
+        let misplaced = self.misplaced();
         let map = self.map();
         match &mut self.document {
             Document::Json(root) => {
@@ -153,8 +159,70 @@ impl ClientFile {
         Ok(self.text() != before)
     }
 
+    fn misplaced(&self) -> String {
+        format!("{} has something else than servers under {}.", self.path.display(), self.map())
+    }
+
+    /// A new server behind the others where all of them stand in one line, as programs write them: in the same line.
+    fn put_in_line(
+        &self,
+        text: &str,
+        name: &str,
+        command: &str,
+        args: &[String],
+        env: &[(String, String)],
+    ) -> Option<String> {
+        let mut entry = serde_json::Map::new();
+        if matches!(self.dialect, Dialect::Typed(_)) {
+            entry.insert("type".to_owned(), "stdio".into());
+        }
+        entry.insert("command".to_owned(), command.into());
+        entry.insert("args".to_owned(), args.into());
+        if !env.is_empty() {
+            let env = env.iter().map(|(name, value)| (name.clone(), value.as_str().into()));
+            entry.insert("env".to_owned(), Value::Object(env.collect()));
+        }
+        let entry = format!("{}:{}", Value::from(name), Value::from(entry));
+        in_line(text, self.map(), |servers| {
+            if servers.properties.iter().any(|server| server.name.as_str() == name) {
+                return None;
+            }
+            match servers.properties.as_slice() {
+                [] => (!text.trim_end().contains('\n')).then(|| spliced(text, servers.range.start + 1, 0, &entry))?,
+                [.., last] => {
+                    let blank = servers
+                        .properties
+                        .first()
+                        .and_then(|first| text.get(servers.range.start + 1..first.range.start));
+                    let blank = blank.filter(|blank| blank.trim().is_empty()).unwrap_or_default();
+                    spliced(text, last.range.end, 0, &format!(",{blank}{entry}"))
+                }
+            }
+        })
+    }
+
+    /// The text without a server, where all of them stand in one line.
+    fn cut_in_line(&self, text: &str, name: &str) -> Option<String> {
+        in_line(text, self.map(), |servers| {
+            let at = servers.properties.iter().position(|server| server.name.as_str() == name)?;
+            let range = |at: usize| servers.properties.get(at).map(|server| server.range);
+            let (start, end) = match (at.checked_sub(1).and_then(range), range(at)?, range(at + 1)) {
+                (Some(Range { end: start, .. }), own, _) => (start, own.end),
+                (None, own, Some(next)) => (own.start, next.start),
+                (None, own, None) => (own.start, own.end),
+            };
+            spliced(text, start, end - start, "")
+        })
+    }
+
     /// Takes a server out.
     pub(crate) fn remove(&mut self, name: &str) {
+        if matches!(self.document, Document::Json(_))
+            && let Some(document) = self.cut_in_line(&self.text(), name).and_then(|text| json_document(&text))
+        {
+            self.document = document;
+            return;
+        }
         let map = self.map();
         match &mut self.document {
             Document::Json(root) => {
@@ -205,6 +273,23 @@ impl ClientFile {
             unwritable(error)
         })
     }
+}
+
+fn json_document(text: &str) -> Option<Document> {
+    CstRootNode::parse(text, &ParseOptions::default()).ok().map(Document::Json)
+}
+
+/// What `edit` makes of a JSON text whose map of servers stands in one line.
+fn in_line(text: &str, map: &str, edit: impl FnOnce(&Object<'_>) -> Option<String>) -> Option<String> {
+    let parsed = parse_to_ast(text, &CollectOptions::default(), &ParseOptions::default()).ok()?;
+    let servers = parsed.value.as_ref()?.as_object()?.get_object(map)?;
+    let line = text.get(servers.range.start..servers.range.end)?;
+    (!line.contains('\n')).then(|| edit(servers))?
+}
+
+/// The text with `length` bytes at `at` replaced.
+fn spliced(text: &str, at: usize, length: usize, by: &str) -> Option<String> {
+    Some([text.get(..at)?, by, text.get(at + length..)?].concat())
 }
 
 /// A new file may come to hold secrets.

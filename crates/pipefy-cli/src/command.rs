@@ -292,7 +292,10 @@ impl Command {
     /// What it may be about, as keys of results name it: `pipe list` is about `pipes`, `phase cards` about `cards`.
     pub(crate) fn nouns(&self) -> Vec<String> {
         let group = self.path.rsplit(' ').nth(1).unwrap_or_default();
-        [self.name().to_owned(), format!("{}s", group.trim_end_matches('s').replace('-', "_"))].to_vec()
+        let group = format!("{}s", group.trim_end_matches('s').replace('-', "_"));
+        // Phases that cards can go to.
+        let targets = (self.name() == "targets").then(|| "cards_can_be_moved_to_phases".to_owned());
+        [self.name().to_owned(), group].into_iter().chain(targets).collect()
     }
 
     /// Its positional arguments.

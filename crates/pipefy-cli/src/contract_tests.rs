@@ -287,6 +287,136 @@ fn help_is_plain_ascii() {
     }
 }
 
+/// The words of a command line.
+fn argv(words: &[&str]) -> Vec<std::ffi::OsString> {
+    std::iter::once("pipefy").chain(words.iter().copied()).map(Into::into).collect()
+}
+
+/// The shortest line of a command that can be acted on, without what must be a file.
+fn shortest(command: &Command) -> Vec<String> {
+    let mut line: Vec<String> = command.path.split(' ').map(str::to_owned).collect();
+    let value = |param: &Param| match param.kind {
+        Kind::Int(min, _) => min.max(1).to_string(),
+        Kind::Float(min, _) => min.max(1.0).to_string(),
+        Kind::Choice(words) => words[0].to_owned(),
+        Kind::Json(crate::command::Shape::Array) => "[]".to_owned(),
+        Kind::Json(_) => "{}".to_owned(),
+        _ => "1".to_owned(),
+    };
+    for param in command.options().filter(|param| param.required) {
+        line.push(param.flag().to_owned());
+        line.extend(param.takes_value().then(|| value(param)));
+    }
+    line.extend(command.arguments().filter(|param| param.required).map(value));
+    line
+}
+
+/// What is wrong with a line, as it is said.
+fn refusal(words: &[&str]) -> String {
+    match parse::parse(&argv(words)) {
+        Err(parse::Early::Misuse(error)) => error.to_string(),
+        Err(_) => panic!("{words:?} is help or version"),
+        Ok(_) => panic!("{words:?} is accepted"),
+    }
+}
+
+#[test]
+fn every_level_has_help_and_a_group_alone_is_help_with_code_2() {
+    let mut groups = BTreeSet::from([String::new()]);
+    for command in commands::all() {
+        let words: Vec<&str> = command.path.split(' ').collect();
+        groups.extend((1..words.len()).map(|end| words[..end].join(" ")));
+        let Err(parse::Early::Help(text, 0)) = parse::parse(&argv(&[&words[..], &["--help"]].concat())) else {
+            panic!("{} has no help", command.path)
+        };
+        assert!(text.to_string().contains(&format!("Usage: pipefy {}", command.path)), "{text}");
+        if !command.takes_ids() {
+            assert!(refusal(&[&words[..], &["-h"]].concat()).contains("-h"), "{}", command.path);
+        }
+    }
+    for group in &groups {
+        let words: Vec<&str> = group.split_whitespace().collect();
+        for (more, code) in [(&[][..], 2), (&["--help"], 0)] {
+            let Err(parse::Early::Help(text, found)) = parse::parse(&argv(&[&words[..], more].concat())) else {
+                panic!("{group} {more:?} is no help")
+            };
+            assert!(found == code && text.to_string().contains(format!("Usage: pipefy {group}").trim_end()), "{text}");
+        }
+        assert!(refusal(&[&words[..], &["-h"]].concat()).contains("-h"), "{group}");
+    }
+    assert!(groups.len() > 50);
+}
+
+#[test]
+fn every_command_takes_every_form_of_output() {
+    for command in commands::all() {
+        let line = shortest(command);
+        let given = |more: &[&str]| {
+            let words: Vec<&str> = line.iter().map(String::as_str).chain(more.iter().copied()).collect();
+            match parse::parse(&argv(&words)) {
+                Ok(line) => line.given,
+                Err(parse::Early::Misuse(error)) => panic!("{words:?}\n{error}"),
+                Err(_) => panic!("{words:?}"),
+            }
+        };
+        if command.params.iter().any(|param| param.required && matches!(param.kind, Kind::TextFile)) {
+            continue;
+        }
+        let plain = given(&[]).rendering;
+        assert_eq!(plain.json, command.form == Form::Json, "{}", command.path);
+        match command.form {
+            Form::Text => continue,
+            Form::Human => {
+                assert!(given(&["-j"]).rendering.json, "{}", command.path);
+                assert!(refusal_of(&line, "--jso").contains("--json"), "{}", command.path);
+            }
+            Form::Json => assert!(!given(&["--rich"]).rendering.json, "{}", command.path),
+        }
+        if !command.has_flag("--jq") {
+            assert!(given(&["--jq", ".a"]).rendering.filter.is_some(), "{}", command.path);
+        }
+        if !command.has_flag("--format") {
+            assert!(given(&["--format", "ids"]).rendering.format.is_some(), "{}", command.path);
+            let format = parse::options(command).into_iter().find(|option| option.flag() == "--format").unwrap();
+            let Kind::Choice(forms) = format.kind else { panic!("{}", command.path) };
+            assert_eq!(forms, ["json", "ndjson", "yaml", "csv", "table", "ids"], "{}", command.path);
+        }
+    }
+}
+
+fn refusal_of(line: &[String], more: &str) -> String {
+    let words: Vec<&str> = line.iter().map(String::as_str).chain([more]).collect();
+    refusal(&words)
+}
+
+/// `-Zy1` is an id wherever an id is taken, and confirms nothing.
+#[test]
+fn every_id_may_start_with_a_hyphen_and_confirms_nothing() {
+    let mut count = 0;
+    for command in commands::all().filter(|command| command.takes_ids()) {
+        let id = command.arguments().find(|param| matches!(param.kind, Kind::Id)).unwrap();
+        let mut line = shortest(command);
+        if !id.required {
+            line.push("-Zy1".to_owned());
+        } else {
+            let at = line.len() - command.arguments().filter(|param| param.required).count();
+            let before =
+                command.arguments().filter(|param| param.required).position(|param| param.name == id.name).unwrap();
+            line[at + before] = "-Zy1".to_owned();
+        }
+        let words: Vec<&str> = line.iter().map(String::as_str).collect();
+        let Ok(parsed) = parse::parse(&argv(&words)) else { panic!("{line:?} is refused") };
+        assert_eq!(parsed.given.args[id.name], "-Zy1", "{line:?}");
+        assert!(!parsed.given.yes, "{line:?}");
+        let blank: Vec<&str> = words.iter().map(|word| if *word == "-Zy1" { " " } else { word }).collect();
+        assert!(refusal(&blank).contains("blank"), "{line:?}");
+        let long: Vec<&str> = words.iter().map(|word| if *word == "-Zy1" { "--zy1" } else { word }).collect();
+        refusal(&long);
+        count += 1;
+    }
+    assert!(count > 60, "{count}");
+}
+
 /// The help of every command, as people see it.
 #[test]
 fn every_help_changes_on_purpose_only() {

@@ -102,13 +102,25 @@ impl Failure {
         }
     }
 
-    /// A line on what may help, beside the text.
-    pub(crate) fn hint(&self) -> Option<String> {
+    /// A line on what may help, beside the text; `account` is the one that was named.
+    pub(crate) fn hint(&self, account: Option<&str>) -> Option<String> {
+        match (self, account) {
+            (Self::Auth(AuthError::NoCredentials { .. }), Some(account)) => {
+                Some(format!("`pipefy --account {account} auth login` signs in as this account"))
+            }
+            (failure, _) => failure.own_hint(),
+        }
+    }
+
+    fn own_hint(&self) -> Option<String> {
         match self {
             Self::Hinted(_, hint) => Some(hint.clone()),
             Self::Auth(AuthError::NoCredentials { .. }) => Some(
                 "docs/cli/auth.md explains all ways; without an account try `pipefy --sandbox org list`".to_owned(),
             ),
+            Self::Tool(error) if matches!(error.source.as_deref(), Some(pipefy::Error::Transport { .. })) => {
+                Some("`pipefy doctor` looks at the network, the settings and the sign-in".to_owned())
+            }
             _ => None,
         }
     }
@@ -119,6 +131,11 @@ impl Failure {
             Some(hint) => Self::Hinted(Box::new(self), hint),
             None => self,
         }
+    }
+
+    /// Whether the text names a command that leads on.
+    pub(crate) fn names_a_command(&self) -> bool {
+        self.text().is_some_and(|text| text.contains("`pipefy "))
     }
 
     /// Whether an id may be one of another kind: Pipefy knows nothing of it, or nothing that the caller may see.

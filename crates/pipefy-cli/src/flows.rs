@@ -59,7 +59,9 @@ pub(crate) fn organization<'a>(flow: &'a Flow<'a>, mut args: Args) -> Work<'a> {
             })?;
             args.insert("organization_id".to_owned(), id.into());
         }
-        Ok(plainly(flow, flow.call("get_organization", args).await?))
+        let outcome = flow.call("get_organization", args).await?;
+        let message = outcome.message.clone();
+        Ok(show::missing(plainly(flow, outcome), message))
     })
 }
 

@@ -132,8 +132,10 @@ pub(crate) fn install<'a>(start: &'a Start, args: Args) -> Work<'a> {
         };
         let mut shown = Shown::text(shown);
         if !found {
-            shown = shown
-                .note(format!("note: {server} was not found beside this program; it has to be on the client's PATH."));
+            shown = shown.note(match text(&args, "server") {
+                "" => format!("note: {server} was not found beside this program; it has to be on the client's PATH."),
+                _ => format!("note: {server} is not there yet."),
+            });
         }
         if env.iter().any(|(name, _)| name.contains("TOKEN") || name.contains("SECRET")) {
             shown = shown.note("note: the file now holds a secret in the clear; `pipefy auth login` does without.");

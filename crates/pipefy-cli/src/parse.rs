@@ -193,7 +193,8 @@ fn root() -> clap::Command {
         .about("Pipefy on the command line: one command per capability")
         .after_help(
             "Settings come from the environment (PIPEFY_...), .env and config.toml; sign in with PIPEFY_TOKEN, a service \
-             account or `pipefy auth login`. Without an account: pipefy --sandbox org list",
+             account or `pipefy auth login`. Without an account: pipefy --sandbox org list\n\n\
+             Where an id is taken, name:NAME looks it up: pipefy card list --pipe name:Sales",
         )
         .args([
             value("--base-url", "URL").help("Pipefy to talk to, instead of PIPEFY_BASE_URL"),
@@ -403,13 +404,20 @@ fn given(command: &Command, matches: &ArgMatches) -> Result<Given, String> {
     let mut given = Given::default();
     given.rendering.json = command.form == Form::Json;
     given.rendering.nouns = command.nouns();
+    let options = options(command);
+    let has = |flag: &str| options.iter().any(|option| option.flag() == flag);
+    given.rendering.more = match (has("--all"), has("--after")) {
+        (true, _) => "--all reads them",
+        (false, true) => "--after goes on behind the cursor that --json shows",
+        (false, false) => "--json shows where they begin",
+    };
     let mut asked_json = false;
     for param in command.arguments() {
         if let Some(text) = matches.get_one::<String>(param.name) {
             given.args.insert(param.name.to_owned(), text.clone().into());
         }
     }
-    for param in options(command) {
+    for param in options {
         let value = value(&param, matches)?.or(param.default.value());
         match (param.name, value) {
             (JSON, value) => {

@@ -17,7 +17,6 @@ use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use crate::command::{Command, Consent, Route};
-use crate::commands::catalogue;
 use crate::credential::Lazy;
 use crate::failure::Failure;
 use crate::flow::{Approved, Flow};
@@ -74,7 +73,7 @@ pub(crate) fn run(argv: &[OsString]) -> u8 {
                 (None, Some(text)) => terminal.err(&text),
                 (None, None) => {}
             }
-            if let Some(hint) = failure.hint() {
+            if let Some(hint) = failure.hint(start.globals.account.as_deref()) {
                 terminal.err(&format!("hint: {hint}"));
             }
             failure.code_of(command)
@@ -112,8 +111,10 @@ async fn act(start: &Start, mut args: Map<String, Value>) -> Result<Shown, Failu
         Route::OneOf(pick) => pick(&mut args)?,
         _ => command.tool,
     };
-    if let Some(tool) = catalogue().get(tool).filter(|tool| names::any(tool, &args)) {
-        args = start.session(&loaded, Approved::No, async |flow| names::resolve(flow, tool, args).await).await?;
+    let ids = names::ids_of(command, tool);
+    names::refuse_blank(command, &ids, &args)?;
+    if names::any(&ids, &args) {
+        args = start.session(&loaded, Approved::No, async |flow| names::resolve(flow, &ids, args).await).await?;
     }
     let approved = ask(start, &args).await?;
     start
@@ -123,11 +124,9 @@ async fn act(start: &Start, mut args: Map<String, Value>) -> Result<Shown, Failu
                 Route::Flow(run) => run(flow, args).await,
                 _ => flow.show(tool, args).await.map(|outcome| show::row(command, outcome, approved)),
             };
-            match (shown, catalogue().get(tool)) {
-                (Err(failure), Some(tool)) if failure.leads_nowhere() => {
-                    Err(failure.with_hint(names::other_kind(flow, tool, &given).await))
-                }
-                (shown, _) => shown,
+            match shown {
+                Err(failure) if failure.leads_nowhere() => Err(names::explained(flow, failure, &ids, &given).await),
+                shown => shown,
             }
         })
         .await
@@ -211,9 +210,7 @@ impl Start {
         }
         let mut auth = loaded.auth;
         if self.globals.account.is_some() {
-            // Whoever names a login means it, not a token that happens to be set.
-            auth.static_token = None;
-            auth.service_account_client_secret = None;
+            // Whoever names an account knows which credential is used.
             auth.masking.clear();
         }
         Ok(Loaded { pipefy: loaded.pipefy, auth, policy: loaded.policy, ipaas: loaded.ipaas, report: loaded.report })

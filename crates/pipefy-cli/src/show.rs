@@ -1,18 +1,20 @@
 //! From a capability's result to what is shown: the part that the row names, and what belongs beside it.
 
-use pipefy_tools::Outcome;
+use pipefy_tools::{Class, Outcome};
 use serde_json::{Map, Value, json};
 
 use crate::command::{Command, Show};
 use crate::commands;
 use crate::flow::Approved;
-use crate::output::Shown;
+use crate::output::{Body, Shown, is_nothing};
 use crate::shapes::with_success;
 
 /// What the row shows of a result.
 pub(crate) fn row(command: &Command, outcome: Outcome, approved: Approved) -> Shown {
     let body = |outcome: Outcome| outcome.body.into_value();
-    dressed(outcome, approved, |outcome| match &command.show {
+    let is_read = commands::tool_of(command).is_some_and(|tool| tool.op().class == Class::Read);
+    let message = outcome.message.clone();
+    let shown = dressed(outcome, approved, |outcome| match &command.show {
         Show::Body => body(outcome),
         Show::At(key) => match body(outcome) {
             Value::Object(mut map) => map.shift_remove(*key).unwrap_or(Value::Null),
@@ -27,7 +29,17 @@ pub(crate) fn row(command: &Command, outcome: Outcome, approved: Approved) -> Sh
         Show::Done(root) => json!({ *root: { "success": true } }),
         Show::Under(key) => json!({ *key: body(outcome) }),
         Show::With(of) => of(outcome),
-    })
+    });
+    if is_read { missing(shown, message) } else { shown }
+}
+
+/// A read that found nothing: Pipefy knows no such thing, or does not show it. That is said, and is exit code 1.
+pub(crate) fn missing(mut shown: Shown, message: Option<String>) -> Shown {
+    if matches!(&shown.body, Body::Value(value) if is_nothing(value)) {
+        shown.notes.extend(message.map(|message| commands::with_commands(&message)));
+        shown.code = shown.code.max(1);
+    }
+    shown
 }
 
 /// The part of this name, else the only part, else all of it.
@@ -48,11 +60,11 @@ pub(crate) fn dressed(outcome: Outcome, approved: Approved, dress: impl FnOnce(O
             false => Shown::value(value),
         };
     }
-    let notes = notes(&outcome);
+    let mut notes = notes(&outcome);
     let unverified = outcome.extra.get("verification").and_then(|v| v.get("verified")) == Some(&Value::Bool(false));
     let extra = outcome.extra.clone();
     let mut shown = Shown::value(with_extra(dress(outcome), extra));
-    shown.notes = notes;
+    shown.notes.append(&mut notes);
     shown.code = shown.code.max(u8::from(unverified));
     shown
 }

@@ -86,9 +86,10 @@ pub(crate) fn call<'a>(start: &'a Start, mut args: Map<String, Value>) -> BoxFut
         };
         let yes = args.get("yes") == Some(&Value::Bool(true));
         let loaded = start.settings()?;
-        if names::any(tool, &arguments) {
+        let ids = names::ids_of_tool(tool);
+        if names::any(&ids, &arguments) {
             let resolved =
-                start.session(&loaded, Approved::No, async |flow| names::resolve(flow, tool, arguments).await);
+                start.session(&loaded, Approved::No, async |flow| names::resolve(flow, &ids, arguments).await);
             arguments = resolved.await?;
         }
         let dry = arguments.get("dry_run") == Some(&Value::Bool(true));
@@ -103,7 +104,12 @@ pub(crate) fn call<'a>(start: &'a Start, mut args: Map<String, Value>) -> BoxFut
         };
         start
             .session(&loaded, approved, async |flow| {
-                let outcome = flow.show(tool.name(), arguments.clone()).await?;
+                let outcome = match flow.show(tool.name(), arguments.clone()).await {
+                    Err(failure) if failure.leads_nowhere() => {
+                        return Err(names::explained(flow, failure, &ids, &arguments).await);
+                    }
+                    outcome => outcome?,
+                };
                 let reply = render(tool.op(), &flow.toolbox, Ok(outcome), &arguments, 0);
                 Ok(Shown::value(reply.payload.value()))
             })

@@ -94,6 +94,8 @@ pub(crate) struct FormFields {
     /// The key of the list in each item.
     list: String,
     wanted: Vec<String>,
+    /// What items have of their own.
+    own: Vec<String>,
 }
 
 impl FormFields {
@@ -110,7 +112,8 @@ impl FormFields {
             fields.iter().cloned().partition(|field| has(std::slice::from_ref(field)));
         known.push(list.clone());
         options.fields = Some(known);
-        Some(Self { list: list.clone(), wanted })
+        let own = available.iter().filter(|name| !name.contains('.')).cloned().collect();
+        Some(Self { list: list.clone(), wanted, own })
     }
 
     /// Leaves only the wanted ones in each item.
@@ -152,7 +155,7 @@ impl FormFields {
         }
         let missing = self.wanted.iter().zip(&found).find(|(_, found)| !**found).map(|(wanted, _)| wanted);
         if let Some(missing) = missing.filter(|_| !labels.is_empty()) {
-            return Err(unknown_field(missing, labels));
+            return Err(unknown_field(missing, [self.own, labels].concat()));
         }
         outcome.body = Body::Value(body);
         Ok(())

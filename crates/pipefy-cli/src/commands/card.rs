@@ -88,26 +88,12 @@ pub(super) static COMMANDS: &[Command] = &[
         "Create a card for every row of a file whose key is not there yet",
     )
     .flow(&[], bulk::import_cards)
-    .takes(&[
-        bulk::FILE,
-        text("--pipe", "pipe_id", "Pipe id").required(),
-        bulk::KEY,
-        bulk::EVERY_ROW,
-        bulk::MAP,
-        bulk::PARALLEL,
-        bulk::JOURNAL,
-    ]),
+    .takes(&bulk::imports(text("--pipe", "pipe_id", "Pipe id").required())),
     Command::new(
         "card export",
         "bulk_export_cards",
         "Show all cards of a pipe with their values, a row each; see --format",
     )
     .flow(&[], bulk::export_cards)
-    .takes(&[
-        text("--pipe", "pipe_id", "Pipe id").required(),
-        bulk::FIELDS,
-        bulk::MAX_ITEMS,
-        bulk::MAX_SECONDS,
-        bulk::AFTER,
-    ]),
+    .takes(&bulk::exports(text("--pipe", "pipe_id", "Pipe id").required())),
 ];

@@ -89,28 +89,14 @@ pub(super) static RECORDS: &[Command] = &[
         "Create a record for every row of a file whose key is not there yet",
     )
     .flow(&[], bulk::import_records)
-    .takes(&[
-        bulk::FILE,
-        text("--table", "table_id", "Table id").required(),
-        bulk::KEY,
-        bulk::EVERY_ROW,
-        bulk::MAP,
-        bulk::PARALLEL,
-        bulk::JOURNAL,
-    ]),
+    .takes(&bulk::imports(text("--table", "table_id", "Table id").required())),
     Command::new(
         "record export",
         "bulk_export_records",
         "Show all records of a table with their values, a row each; see --format",
     )
     .flow(&[], bulk::export_records)
-    .takes(&[
-        text("--table", "table_id", "Table id").required(),
-        bulk::FIELDS,
-        bulk::MAX_ITEMS,
-        bulk::MAX_SECONDS,
-        bulk::AFTER,
-    ]),
+    .takes(&bulk::exports(text("--table", "table_id", "Table id").required())),
 ];
 
 fn by_ids(args: &mut Map<String, Value>) -> Result<&'static str, Failure> {

@@ -12,7 +12,7 @@ use std::io::{ErrorKind, IsTerminal, Write};
 
 use pipefy::settings::Environment;
 use pipefy_tools::Out;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 pub(crate) use bar::Bar;
 pub(crate) use format::Format;
@@ -62,6 +62,8 @@ pub(crate) struct Rendering {
     pub(crate) filter: Option<Filter>,
     /// What the command may be about, as keys of results name it: `pipes`.
     pub(crate) nouns: Vec<String>,
+    /// How its next page is had.
+    pub(crate) more: &'static str,
 }
 
 /// A form in which rows can be written one after the other.
@@ -88,10 +90,20 @@ impl Rendering {
 }
 
 impl Shown {
-    /// Shows a value. A `success` that is false makes the exit code 1, and so does a check that finds something not `valid`.
+    /// Shows a value. The exit code is 1 where it is no `success` or not `valid`, where a part of it is no `success` (Pipefy's
+    /// reasons are then said on stderr).
     pub(crate) fn value(value: Value) -> Self {
-        let code = u8::from(["success", "valid"].iter().any(|key| value.get(*key) == Some(&Value::Bool(false))));
-        Self { body: Body::Value(value), code, ..Self::default() }
+        let denies = |value: &Value, key: &str| value.get(key) == Some(&Value::Bool(false));
+        let refused = value.as_object().into_iter().flat_map(Map::values).filter(|part| denies(part, "success"));
+        let mut notes = Vec::new();
+        let mut code = u8::from(denies(&value, "success") || denies(&value, "valid"));
+        for part in refused {
+            code = 1;
+            let reasons = ["userErrors", "errors"].iter().filter_map(|key| part.get(*key)?.as_array()).flatten();
+            let reasons = reasons.filter_map(|reason| reason.as_str().or_else(|| reason.get("message")?.as_str()));
+            notes.extend(reasons.map(|reason| format!("error: {reason}")));
+        }
+        Self { body: Body::Value(value), notes, code, ..Self::default() }
     }
 
     /// Shows text.
@@ -211,12 +223,12 @@ impl Terminal {
         };
         match rendering.format {
             Some(format) => {
+                if format.is_about_things() && value.get("dry_run") == Some(&Value::Bool(true)) {
+                    notes.push("note: nothing was sent; these steps would be taken, in this order".to_owned());
+                }
                 let told = notes.iter().any(|note| note.contains("there are more"));
                 if format.is_about_things() && !told && things::has_more(&value) {
-                    notes.push(
-                        "note: there are more; --all reads them where the command has it, and --json shows the cursor."
-                            .to_owned(),
-                    );
+                    notes.push(format!("note: there are more; {}", rendering.more));
                 }
                 format.write(&value, &rendering.nouns, &|grid| self.drawn(grid))
             }
@@ -293,6 +305,15 @@ impl Terminal {
         let text = error.render();
         let text = if self.err_colours { text.ansi().to_string() } else { text.to_string() };
         self.err(text.trim_end());
+    }
+}
+
+/// Whether a result holds nothing: Pipefy knows no such thing, or does not show it.
+pub(crate) fn is_nothing(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Object(map) => !map.is_empty() && map.values().all(Value::is_null),
+        _ => false,
     }
 }
 

@@ -1,6 +1,6 @@
 //! Lists as tables: drawn at a terminal, tab-separated in a pipe.
 
-use comfy_table::{ColumnConstraint, ContentArrangement, Table, presets};
+use comfy_table::{ColumnConstraint, ContentArrangement, Table, Width, presets};
 use serde_json::Value;
 
 use super::json::{Style, write};
@@ -50,23 +50,100 @@ impl Grid {
         Some(Self { columns, rows })
     }
 
-    /// With lines around it, as wide as the terminal (`columns` when it does not say).
+    /// With lines around it, no wider than the terminal (`columns` when it does not say). Columns without any value go where room
+    /// is short; where words would be torn all the same, each row becomes lines of its own.
     pub(crate) fn drawn(&self, columns: Option<u16>) -> String {
+        // A terminal that does not know its width says 0.
+        let known = |width: &u16| *width > 0;
+        let width = columns.filter(known).or_else(|| Table::new().width().filter(known)).unwrap_or(80).max(NARROWEST);
+        if self.widest() <= usize::from(width) {
+            return self.arranged(width);
+        }
+        let kept = self.without_empty_columns();
+        match kept.least() <= usize::from(width) {
+            true => kept.arranged(width),
+            false => kept.stacked(width),
+        }
+    }
+
+    fn arranged(&self, width: u16) -> String {
         let mut table = self.table();
         table.set_content_arrangement(ContentArrangement::Dynamic);
-        // An id is copied from here: it stays in one piece.
-        let ids = |name: &String| name == "id" || name.ends_with(".id");
-        for (at, _) in self.columns.iter().enumerate().filter(|(_, name)| ids(name)) {
-            if let Some(column) = table.column_mut(at) {
-                column.set_constraint(ColumnConstraint::ContentWidth);
+        for (at, _) in self.columns.iter().enumerate() {
+            let least = u16::try_from(self.least_of(at)).unwrap_or(u16::MAX);
+            let constraint = match self.is_id(at) {
+                // An id is copied from here: it stays in one piece.
+                true => ColumnConstraint::ContentWidth,
+                false => ColumnConstraint::LowerBoundary(Width::Fixed(least.saturating_add(PADDING))),
+            };
+            if let Some(column) = table.column_mut(at).filter(|_| self.columns.len() > 1) {
+                column.set_constraint(constraint);
             }
         }
-        // A terminal that does not know its width says 0.
-        let unknown = table.width().is_none_or(|width| width == 0);
-        if let Some(columns) = columns.or(unknown.then_some(80)) {
-            table.set_width(columns);
-        }
+        table.set_width(width);
         format!("{table}\n")
+    }
+
+    /// A line for each value, and an empty one between rows.
+    fn stacked(&self, width: u16) -> String {
+        let mut table = plain();
+        for (at, row) in self.rows.iter().enumerate() {
+            if at > 0 {
+                table.add_row(["", ""]);
+            }
+            let values = self.columns.iter().zip(row).filter(|(_, value)| !value.is_empty());
+            values.for_each(|(name, value)| _ = table.add_row([name, value]));
+        }
+        table.set_content_arrangement(ContentArrangement::Dynamic);
+        table.set_width(width);
+        format!("{table}\n")
+    }
+
+    fn is_id(&self, column: usize) -> bool {
+        let is = |name: &String| name == "id" || name.ends_with(".id");
+        let name = self.columns.get(column);
+        // What has no other id goes by its uuid.
+        name.is_some_and(|name| is(name) || (name == "uuid" && !self.columns.iter().any(is)))
+    }
+
+    /// The lines of all cells of a column, its name first.
+    fn lines_of(&self, column: usize) -> impl Iterator<Item = &str> {
+        let cells = self.rows.iter().filter_map(move |row| row.get(column));
+        self.columns.get(column).into_iter().chain(cells).flat_map(|cell| cell.lines())
+    }
+
+    /// Columns of the terminal that a column needs when nothing in it is wrapped.
+    fn most_of(&self, column: usize) -> usize {
+        self.lines_of(column).map(|line| line.chars().count()).max().unwrap_or_default()
+    }
+
+    /// Columns of the terminal that a column needs at least: for the longest word, or for as much of it as is legible.
+    fn least_of(&self, column: usize) -> usize {
+        if self.is_id(column) {
+            return self.most_of(column);
+        }
+        let words = self.lines_of(column).flat_map(str::split_whitespace).map(|word| word.chars().count());
+        words.max().unwrap_or_default().min(LEGIBLE)
+    }
+
+    fn widest(&self) -> usize {
+        self.around((0..self.columns.len()).map(|column| self.most_of(column)).sum())
+    }
+
+    fn least(&self) -> usize {
+        self.around((0..self.columns.len()).map(|column| self.least_of(column)).sum())
+    }
+
+    /// With padding, gaps and borders.
+    fn around(&self, cells: usize) -> usize {
+        cells + self.columns.len() * (usize::from(PADDING) + 1) + 1
+    }
+
+    fn without_empty_columns(&self) -> Self {
+        let full = |column: &usize| self.rows.iter().any(|row| row.get(*column).is_some_and(|cell| !cell.is_empty()));
+        let kept: Vec<usize> = (0..self.columns.len()).filter(full).collect();
+        let pick = |cells: &Vec<String>| kept.iter().filter_map(|column| cells.get(*column).cloned()).collect();
+        Self { columns: pick(&self.columns), rows: self.rows.iter().map(pick).collect() }
     }
 
     /// With lines around it, as wide as it gets.
@@ -77,8 +154,7 @@ impl Grid {
     }
 
     fn table(&self) -> Table {
-        let mut table = Table::new();
-        table.load_style(presets::ASCII_BORDERS_ONLY_CONDENSED);
+        let mut table = plain();
         table.set_header(self.columns.clone());
         for row in &self.rows {
             table.add_row(row.clone());
@@ -100,6 +176,21 @@ impl Grid {
         }
         text
     }
+}
+
+/// Columns of a terminal at least.
+const NARROWEST: u16 = 20;
+
+/// Blanks beside the text of a cell.
+const PADDING: u16 = 2;
+
+/// So much of a word can be read before it goes on in the next line.
+const LEGIBLE: usize = 10;
+
+fn plain() -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::ASCII_BORDERS_ONLY_CONDENSED);
+    table
 }
 
 /// Names in a cell at most.
@@ -213,6 +304,23 @@ mod tests {
         };
         let widths: Vec<usize> = drawn.lines().map(width).collect();
         assert!(widths.iter().all(|one| *one == widths[0]), "{widths:?}\n{drawn}");
+    }
+
+    /// What does not fit loses empty columns first, then becomes lines of its own; no word is torn before that.
+    #[test]
+    fn what_does_not_fit_is_shown_otherwise() {
+        let row = |id: &str| json!({"id": id, "membersCount": 12, "nothing": null, "uuid": "db0d2db5-5b82-49b9-95dc-07ee22b59c79", "name": "Aurora Labs"});
+        let grid = Grid::pretty(&[row("300516702"), row("300516709")]).unwrap();
+        let drawn = |width: u16| grid.drawn(Some(width));
+        assert!(drawn(100).contains("nothing") && drawn(100).lines().count() == 6, "{}", drawn(100));
+        assert!(!drawn(70).contains("nothing") && drawn(70).contains("membersCount"), "{}", drawn(70));
+        let stacked = drawn(45);
+        assert!(stacked.lines().all(|line| line.chars().count() <= 45), "{stacked}");
+        for whole in ["| membersCount   12 ", "| id             300516709 ", "| name           Aurora Labs "] {
+            assert!(stacked.contains(whole), "{stacked}");
+        }
+        assert!([0, u16::MAX].into_iter().all(|odd| drawn(odd).contains("300516702")));
+        assert!([1, 19, 20].into_iter().all(|narrow| drawn(narrow).lines().all(|line| line.chars().count() <= 20)));
     }
 
     #[test]

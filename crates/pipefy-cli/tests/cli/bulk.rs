@@ -255,6 +255,24 @@ fn thousands_of_rows_arrive_once_whatever_happens_on_the_way() {
     assert_eq!(keys.len() as u64, rows);
 }
 
+/// A row is out before the next page is asked for: memory does not grow with the pipe.
+#[test]
+fn an_export_writes_each_page_as_it_is_read() {
+    use std::io::{BufRead as _, BufReader};
+    let rig = Rig::new();
+    let pipe = rig.pipe("Customer Support");
+    faults(&rig, json!([{"root_field": "cards", "nth": 2, "latency_ms": 600_000}]));
+    for format in ["csv", "ndjson"] {
+        let mut child = rig.command(&["card", "export", "--pipe", &pipe, "--format", format]).spawn().unwrap();
+        let head = usize::from(format == "csv");
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines().take(50 + head).map(Result::unwrap);
+        assert_eq!(lines.count(), 50 + head, "{format}");
+        child.kill().unwrap();
+        child.wait().unwrap();
+        faults(&rig, json!([{"root_field": "cards", "nth": 2, "latency_ms": 600_000}]));
+    }
+}
+
 #[test]
 fn an_export_goes_on_where_it_broke_off() {
     let rig = Rig::new();

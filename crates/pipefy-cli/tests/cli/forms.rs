@@ -111,6 +111,53 @@ fn the_doctor_names_what_is_wrong() {
     assert!(run.stdout.contains("api\twrong") && run.stdout.contains("nobody is signed in"), "{run}");
 }
 
+/// A clock that is wrong, a Pipefy that no longer knows an operation, and a client with two registrations.
+#[test]
+fn the_doctor_sees_clocks_and_drift() {
+    use axum::http::header::DATE;
+    use axum::routing::{get, post};
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let url = runtime.block_on(async {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let past = || [(DATE, "Thu, 01 Jan 2026 00:00:00 GMT")];
+        let answer = move |body: String| async move {
+            let field = |name: &str| json!({"name": name, "args": [], "type": {"kind": "SCALAR", "name": "ID"}});
+            let kind = |name: &str, fields: &[&str]| {
+                json!({"kind": "OBJECT", "name": name, "fields": fields.iter().map(|name| field(name)).collect::<Vec<_>>()})
+            };
+            let schema = json!({"__schema": {"queryType": {"name": "Query"}, "mutationType": {"name": "Mutation"},
+                "types": [kind("Query", &["me", "card", "pipe"]), kind("Mutation", &["createCard"])]}});
+            let me = json!({"me": {"email": "ana@aurora.example", "name": "Ana"}});
+            (past(), axum::Json(json!({ "data": if body.contains("__schema") { schema } else { me } })))
+        };
+        let app = axum::Router::new().route("/graphql", post(answer).get(move || async move { (past(), "") }));
+        let app = app.route("/realm/.well-known/openid-configuration", get(|| async { axum::Json(json!({})) }));
+        tokio::spawn(async move { axum::serve(listener, app).await });
+        url
+    });
+    let rig = Rig::bare().with_token("token").with("PIPEFY_BASE_URL", &url).with("PIPEFY_ALLOW_INSECURE_URLS", "true");
+    let rig = rig.with("PIPEFY_AUTH_URL", format!("{url}/realm"));
+    let folder = rig.home.path().join("work/.cursor");
+    std::fs::create_dir_all(&folder).unwrap();
+    let entry = "{\"mcpServers\": {\"pipefy\": {\"command\": \"pipefy-mcp-server\"}}}";
+    std::fs::write(folder.join("mcp.json"), entry).unwrap();
+    std::fs::create_dir_all(rig.home.path().join(".cursor")).unwrap();
+    std::fs::write(rig.home.path().join(".cursor/mcp.json"), entry).unwrap();
+    let run = rig.finished(rig.command(&["doctor"]).current_dir(rig.home.path().join("work")).output().unwrap());
+    assert_eq!(run.code, Some(1), "{run}");
+    for wanted in [
+        "clock\twrong\tis ",
+        "set it right",
+        "schema\twarning\tPipefy no longer knows ",
+        "sign-in\tok\tana@aurora.example",
+        "mcp clients\twarning\tcursor has 2 registrations",
+    ] {
+        assert!(run.stdout.contains(wanted), "{wanted}\n{run}");
+    }
+    assert!(!run.stdout.contains(" card,") && run.stdout.contains("deleteCard"), "{run}");
+}
+
 /// A Pipefy that knows exports only: the first look finds one under way, the second finds `state`.
 async fn exporter(state: &'static str) -> String {
     use axum::routing::{get, post};

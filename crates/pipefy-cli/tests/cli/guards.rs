@@ -55,3 +55,37 @@ fn a_scope_refuses_what_is_outside_and_stops_when_it_is_not_understood() {
         assert!(run.stderr.contains("--scope"), "{bad}\n{run}");
     }
 }
+
+/// Each account has its own settings: what it may do, and where it signs in.
+#[test]
+fn an_account_brings_its_own_limits() {
+    let rig = Rig::new();
+    let ours = rig.pipe("Customer Support");
+    let theirs = rig.pipe("Contract Review");
+    let config = rig.home.path().join(".config/pipefy");
+    std::fs::create_dir_all(&config).unwrap();
+    let file = format!(
+        "org_id = \"1\"\n[accounts.guest]\nstatic_token = \"sandbox-token-guest\"\n[accounts.admin]\nread_only = true\n\
+         scope_pipes = [\"{ours}\"]\nstatic_token = \"sandbox-token-admin\"\norg_id = \"2\"\n"
+    );
+    std::fs::write(config.join("config.toml"), file).unwrap();
+    let who =
+        |account: &str| rig.json(&["--account", account, "auth", "status", "--json"])["identity"]["email"].clone();
+    assert_eq!(who("admin"), "ana.souza@aurora.example");
+    assert_eq!(who("guest"), "carla.dias@guest.example");
+    assert_eq!(rig.run(&["--account", "admin", "pipe", "get", &ours]).code, Some(0));
+    for (line, wanted) in [
+        (&["--account", "admin", "pipe", "get", &theirs][..], "outside of the scope"),
+        (&["--account", "admin", "label", "create", "--pipe", &ours, "--name", "N", "--color", "#f00"], "only reads"),
+        // An account without a section has its stored login alone, whatever token is set.
+        (&["--account", "other", "pipe", "get", &ours], "pipefy --account other auth login"),
+    ] {
+        let run = rig.run(line);
+        assert!(run.code != Some(0) && run.stderr.contains(wanted), "{line:?}\n{run}");
+    }
+    assert_eq!(rig.run(&["pipe", "get", &theirs]).code, Some(0));
+    let shown = rig.json(&["--account", "admin", "config", "show", "--json"]);
+    let of = |setting: &str| shown.as_array().unwrap().iter().find(|row| row["setting"] == setting).unwrap().clone();
+    assert_eq!((of("org_id")["value"].as_str(), of("static_token")["value"].as_str()), (Some("2"), Some("***")));
+    assert!(of("org_id")["place"].as_str().unwrap().starts_with("accounts.admin.org_id ("), "{shown}");
+}

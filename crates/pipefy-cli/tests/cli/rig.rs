@@ -114,12 +114,17 @@ impl Rig {
     }
 }
 
+impl Run {
+    /// A text without the paths and addresses of this run.
+    pub(crate) fn masked(&self, text: &str) -> String {
+        self.hidden.iter().fold(text.to_owned(), |text, (secret, name)| text.replace(secret.as_str(), name))
+    }
+}
+
 /// The transcript that snapshots show.
 impl std::fmt::Display for Run {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let masked = |text: &str| {
-            self.hidden.iter().fold(text.to_owned(), |text, (secret, name)| text.replace(secret.as_str(), name))
-        };
+        let masked = |text: &str| self.masked(text);
         let code = self.code.map_or("signal".to_owned(), |code| code.to_string());
         write!(f, "exit code: {code}\n----- stdout\n{}----- stderr\n{}", masked(&self.stdout), masked(&self.stderr))
     }

@@ -92,6 +92,11 @@ fn work_that_lasts_shows_how_far_it_is_and_leaves_no_trace() {
     assert!(shown.contains("\r\u{1b}[K50 items read"), "{shown:?}");
     let (_, last) = shown.rsplit_once("\u{1b}[K").unwrap();
     assert!(last.lines().all(|line| line.trim().bytes().all(|b| b.is_ascii_digit())), "{last}");
+    std::fs::write(rig.home.path().join("rows.csv"), "Contract\nOne\nTwo\n").unwrap();
+    let contracts = rig.pipe("Contract Review");
+    let import = ["card", "import", "rows.csv", "--pipe", &contracts, "--key", "Contract", "--format", "ids"];
+    let shown = seen(&rig, 100, &import, &[]);
+    assert!(shown.contains("[........................] 0 of 2") && shown.contains("2 created"), "{shown:?}");
     // In a pipe there is no line to write over.
     let piped = rig.run(&["card", "list", "--pipe", &pipe, "--all", "--format", "ids"]);
     assert!(piped.stderr.is_empty(), "{piped}");

@@ -6,7 +6,12 @@ use std::path::PathBuf;
 use super::dotenv;
 use super::environment::{Environment, FileText};
 use super::error::{Problem, Source};
-use super::registry::{Group, Variable};
+use super::registry::{
+    ACCOUNT, Group, SERVICE_ACCOUNT_CLIENT_ID, SERVICE_ACCOUNT_CLIENT_SECRET, STATIC_TOKEN, Variable,
+};
+
+/// The section of the configuration file that holds a table of settings for each account.
+const ACCOUNTS: &str = "accounts";
 
 /// Values given explicitly, which replace whatever the other sources say before anything is validated. Written as they
 /// would be in the environment. `Debug` shows names only.
@@ -51,6 +56,10 @@ pub(super) struct Layers<'a> {
     environment: Names,
     dotenv: Names,
     toml: toml::Table,
+    /// The name of the account that is chosen.
+    account: Option<String>,
+    /// Whether it was named explicitly: whoever does that means its credential, and no other that happens to be set.
+    is_named: bool,
     config_file: PathBuf,
     /// Problems of the files themselves.
     pub(super) problems: Vec<Problem>,
@@ -69,6 +78,8 @@ impl<'a> Layers<'a> {
             environment: index(environment.variables().iter().cloned()),
             dotenv: Names::new(),
             toml: toml::Table::new(),
+            account: None,
+            is_named: false,
             config_file: environment.config_file().map(PathBuf::from).unwrap_or_else(|| "config.toml".into()),
             problems: Vec::new(),
             warnings: Vec::new(),
@@ -76,6 +87,13 @@ impl<'a> Layers<'a> {
         };
         layers.read_dotenv(environment);
         layers.read_config(environment);
+        if let Some((raw, source)) = layers.find(&ACCOUNT) {
+            layers.account = match raw {
+                Raw::Text(name) => Some(name.trim().to_owned()),
+                Raw::Toml(value) => value.as_str().map(|name| name.trim().to_owned()),
+            };
+            layers.is_named = matches!(source, Source::Explicit(_));
+        }
         layers
     }
 
@@ -113,6 +131,10 @@ impl<'a> Layers<'a> {
         if let Some((_, name, value)) = self.overrides.0.iter().rev().find(|(key, ..)| *key == variable.key) {
             return Some((Raw::Text(value.clone()), Source::Explicit(name.clone())));
         }
+        let credentials = [&STATIC_TOKEN, &SERVICE_ACCOUNT_CLIENT_ID, &SERVICE_ACCOUNT_CLIENT_SECRET];
+        if self.is_named && credentials.iter().any(|credential| credential.key == variable.key) {
+            return self.own(variable);
+        }
         let names = || variable.env.iter().chain(variable.deprecated);
         if let Some((name, value)) = names().find_map(|name| self.environment.get(*name)) {
             return Some((Raw::Text(value.clone()), Source::Environment(name.clone())));
@@ -120,9 +142,22 @@ impl<'a> Layers<'a> {
         if let Some((name, value)) = names().find_map(|name| self.dotenv.get(*name)) {
             return Some((Raw::Text(value.clone()), Source::Dotenv(name.clone())));
         }
+        if let Some(found) = self.own(variable) {
+            return Some(found);
+        }
         let value = self.toml.get(variable.key).filter(|value| !is_section(value))?;
-        let source = Source::ConfigFile { path: self.config_file.clone(), key: variable.key.to_owned() };
-        Some((Raw::Toml(value.clone()), source))
+        Some(self.in_file(variable.key.to_owned(), value))
+    }
+
+    /// What the file says for the chosen account alone.
+    fn own(&self, variable: &Variable) -> Option<(Raw, Source)> {
+        let account = self.account.as_ref().filter(|_| variable.key != ACCOUNT.key)?;
+        let value = self.toml.get(ACCOUNTS)?.get(account)?.get(variable.key).filter(|value| !is_section(value))?;
+        Some(self.in_file(format!("{ACCOUNTS}.{account}.{}", variable.key), value))
+    }
+
+    fn in_file(&self, key: String, value: &toml::Value) -> (Raw, Source) {
+        (Raw::Toml(value.clone()), Source::ConfigFile { path: self.config_file.clone(), key })
     }
 
     /// Where `name` (upper case) is set among the variables, if anywhere.
@@ -164,6 +199,13 @@ impl<'a> Layers<'a> {
         for (key, value) in &self.toml {
             let at = |key: &str| Source::ConfigFile { path: self.config_file.clone(), key: key.to_owned() };
             match value {
+                toml::Value::Table(accounts) if key == ACCOUNTS => {
+                    for (account, settings) in accounts {
+                        for inner in settings.as_table().into_iter().flat_map(toml::Table::keys) {
+                            names.push((inner.clone(), at(&format!("{key}.{account}.{inner}")), false));
+                        }
+                    }
+                }
                 toml::Value::Table(section) => {
                     for inner in section.keys() {
                         names.push((inner.clone(), at(&format!("{key}.{inner}")), true));

@@ -19,6 +19,8 @@ the environment beats the new name in `.env`.
 - **`.env`**: `KEY=value` lines; `${NAME}` and `${NAME:-default}` are expanded. Only the working directory is looked at.
 - **`config.toml`**: in `$XDG_CONFIG_HOME/pipefy`, else `~/.config/pipefy` (also on macOS), on Windows in
   `%APPDATA%\\pipefy`; `PIPEFY_CONFIG_FILE` names another file. Keys are the names below, at the top level.
+  Settings in a section `[accounts.NAME]` count before those at the top level while that account is chosen (`--account`,
+  `PIPEFY_ACCOUNT`, `account`).
 - **Switches** take `true/false`, `1/0`, `yes/no`, `y/n`, `t/f`, `on/off`. **Lists** take `[\"a\", \"b\"]` or `a,b`.
 - An invalid value stops start-up with exit code 2. So does a name that is almost a safety setting (marked *): a
   misspelt `read_only` never means \"writes are allowed\".

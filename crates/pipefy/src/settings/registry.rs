@@ -198,7 +198,8 @@ variables! {
         group: Group::Auth,
         env: &["PIPEFY_ACCOUNT"],
         rule: "letters, digits, `.`, `_` and `-`, at most 40",
-        doc: "Name of the stored login to use, where there are several; the unnamed one when not set.",
+        doc: "Name of the stored login to use, where there are several; the unnamed one when not set. Settings of its own are in \
+              `[accounts.NAME]` of `config.toml`.",
     }
     DISABLE_STORED_SESSION {
         key: "disable_stored_session",

@@ -301,6 +301,46 @@ fn toml_keeps_its_types() {
 }
 
 #[test]
+fn an_account_has_settings_of_its_own() {
+    let file = "org_id = \"1\"\naccount = \"home\"\n[accounts.home]\norg_id = \"2\"\n\
+                [accounts.work]\norg_id = \"3\"\nread_only = true\nscope_pipes = [7]\naccount = \"other\"\n[work]\norg_id = \"9\"\n";
+    let load = |set: &[&str], overrides: &Overrides| load_server(&env(set).with_config(file), overrides).unwrap();
+    let org = |all: &ServerSettings| all.pipefy.org_id.clone().unwrap();
+    let home = load(&[], &Overrides::new());
+    assert_eq!((org(&home).as_str(), home.policy.read_only), ("2", false));
+    let work = load(&[], &Overrides::new().with(&ACCOUNT, "--account", " work "));
+    assert_eq!((org(&work).as_str(), work.policy.read_only), ("3", true));
+    assert_eq!(
+        (work.policy.scope.pipes.unwrap(), work.auth.account.unwrap()),
+        (vec!["7".to_owned()], "work".to_owned())
+    );
+    let place = work.report.source(&ORG_ID).to_string();
+    assert!(place.starts_with("accounts.work.org_id ("), "{place}");
+    // The environment beats every part of the file; an account without settings has those of the top level.
+    assert_eq!(org(&load(&["PIPEFY_ACCOUNT=work", "PIPEFY_ORG_ID=5"], &Overrides::new())), "5");
+    assert_eq!(org(&load(&["PIPEFY_ACCOUNT=third"], &Overrides::new())), "1");
+    // Whoever names an account means its credential; one that is only chosen leaves those of the environment in force.
+    let file = "[accounts.a]\nstatic_token = \"own\"\n";
+    let token = |set: &[&str], overrides: Overrides| {
+        let all = load_server(&env(set).with_config(file), &overrides).unwrap();
+        all.auth.static_token.map(|token| token.expose_secret().to_owned())
+    };
+    let named = |name: &str| Overrides::new().with(&ACCOUNT, "--account", name);
+    assert_eq!(token(&["PIPEFY_TOKEN=x"], named("a")).as_deref(), Some("own"));
+    assert_eq!(token(&["PIPEFY_TOKEN=x"], named("b")), None);
+    assert_eq!(token(&["PIPEFY_TOKEN=x", "PIPEFY_ACCOUNT=a"], Overrides::new()).as_deref(), Some("x"));
+    assert_eq!(token(&["PIPEFY_ACCOUNT=a"], Overrides::new()).as_deref(), Some("own"));
+    // Rules and slips are looked for in there too.
+    for (text, wanted) in [
+        ("account = \"a\"\n[accounts.a]\norg_id = 12\n", "accounts.a.org_id"),
+        ("[accounts.a]\nraed_only = true\n", "accounts.a.raed_only"),
+    ] {
+        let error = load_server(&env(&[]).with_config(text), &Overrides::new()).unwrap_err();
+        assert!(error.to_string().contains(wanted), "{error}");
+    }
+}
+
+#[test]
 fn files_are_found_read_and_reported() {
     let dir = tempfile::tempdir().unwrap();
     let home = dir.path().join("home");

@@ -77,8 +77,10 @@ pub(super) async fn read(kind: Kind, place: &str, ways: Ways, call: &Call<'_>) -
     let mut cursors = Cursors::from(after);
     let mut count = 0;
     let complete = loop {
-        let late = end.is_some_and(|end| Instant::now() >= end) || call.budget.is_over();
-        if count >= limit || late || (count > 0 && call.budget.remaining().is_some_and(|left| left < LAST_WORDS)) {
+        let late = end.is_some_and(|end| Instant::now() >= end)
+            || call.budget.remaining().is_some_and(|left| left < LAST_WORDS);
+        // One page at least, so that calls that go on come to an end.
+        if count >= limit || call.budget.is_over() || (count > 0 && late) {
             break false;
         }
         let (query, root) = kind.page(place, with_fields, PAGE.min(limit - count), cursors.now());
@@ -270,7 +272,7 @@ impl Sink {
             },
             Self::Out(out, _) => out
                 .put(text.as_bytes())
-                .map_err(|error| ToolError::refused_value(format!("The rows cannot be written: {error}"))),
+                .map_err(|error| ToolError::new(ErrorKind::Internal, format!("The rows cannot be written: {error}"))),
         }
     }
 

@@ -383,9 +383,17 @@ pub(super) async fn act(plan: &Plan<Import>, act: &Act<'_, '_>) -> Result<Outcom
     act.budget.advance(tally.done() as u64, total, &tally.sentence());
     // What is on its way is waited for, whatever stops the rest.
     let stopped = AtomicBool::new(false);
-    let goes_on = || !stopped.load(Ordering::Relaxed) && !is_over(import, act);
+    let ends = |begun: bool| stopped.load(Ordering::Relaxed) || act.budget.is_over() || (begun && is_late(import, act));
     let mut rest = work.into_iter();
-    let next = std::iter::from_fn(|| if goes_on() { rest.next() } else { None });
+    let mut begun = false;
+    let next = std::iter::from_fn(|| {
+        if ends(begun) {
+            return None;
+        }
+        // One row at least, or a call whose time goes into looking what is there would never come to an end.
+        begun = true;
+        rest.next()
+    });
     let mut work = stream::iter(next).buffer_unordered(import.parallel);
     while let Some((row, made)) = work.next().await {
         if !tally.add(row, made) {
@@ -397,10 +405,10 @@ pub(super) async fn act(plan: &Plan<Import>, act: &Act<'_, '_>) -> Result<Outcom
     tally.outcome()
 }
 
-/// Whether no further row shall be sent.
-fn is_over(import: &Import, call: &Call<'_>) -> bool {
+/// Whether the time is nearly up.
+fn is_late(import: &Import, call: &Call<'_>) -> bool {
     let late = import.end.is_some_and(|end| Instant::now() >= end);
-    late || call.budget.is_over() || call.budget.remaining().is_some_and(|left| left < LAST_WORDS)
+    late || call.budget.remaining().is_some_and(|left| left < LAST_WORDS)
 }
 
 /// Creates until it is created: again when Pipefy had no time, or when the answer was lost and nothing has the key.

@@ -31,7 +31,7 @@ pub(crate) const ROWS: &[Row] = &[
     Row::read::<bulk_export_records::BulkExportRecords>(),
 ];
 
-/// So long before a call must have ended it begins nothing more, and says how to go on.
+/// So long before a call must have ended it begins nothing more after its first row or page, and says how to go on.
 const LAST_WORDS: std::time::Duration = std::time::Duration::from_secs(5);
 
 /// Rows a page: what Pipefy gives at most.

@@ -95,6 +95,27 @@ async fn one_bad_row_stops_no_other_and_ten_stop_all() {
     assert_eq!((&error.details["failed"], &error.details["left"]), (&json!(10), &json!(30)));
 }
 
+/// However little time a call has, it makes one row, and says how many are left: called again and again it comes to an end.
+#[tokio::test]
+async fn a_call_without_time_makes_one_row() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("rows.csv");
+    std::fs::write(&file, "Code\na\nb\nc\n").unwrap();
+    let args = json!({"pipe_id": 1, "file": file, "every_row": true, "max_seconds": 0});
+    for (made, left) in [(1, 2), (1, 1), (1, 0), (0, 0)] {
+        let mock = form().on("createCard", card("7"));
+        let reply = mock.reply("bulk_import_cards", args.clone()).await;
+        let counts = (&reply["data"]["created"], &reply["data"]["left"], sent(&mock, "createCard").len());
+        assert_eq!(counts, (&json!(made), &json!(left), made), "{reply}");
+        let told = reply["message"].as_str().unwrap().contains(&format!("{left} rows are left; the same call goes on"));
+        assert_eq!(told, left > 0, "{reply}");
+    }
+    // The same of an export and its pages.
+    let mock = form().on("cards", page(0, 2, Some("x")));
+    let reply = mock.reply("bulk_export_cards", json!({"pipe_id": 1, "max_seconds": 0})).await;
+    assert_eq!((&reply["data"]["count"], &reply["data"]["next_cursor"]), (&json!(2), &json!("x")), "{reply}");
+}
+
 #[tokio::test]
 async fn nothing_is_sent_when_anything_is_wrong() {
     for (args, wanted) in [
