@@ -1,7 +1,7 @@
 //! Standard error of a serving process: lines are queued, and written by a thread of their own, many at a time.
 //!
 //! So a call costs no system call for its lines, and whoever reads them slowly, or not at all, holds up nobody: when
-//! [`ROOM`] bytes wait, further lines are counted instead of kept, and the count is written as soon as something can be.
+//! a mebibyte waits, further lines are counted instead of kept, and the count is written as soon as something can be.
 
 use std::io::{self, Write as _};
 use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
