@@ -606,7 +606,7 @@ fn a_log_that_nobody_reads_holds_up_nobody() {
     for _ in 0..8_000 {
         stream.write_all(ping.as_bytes()).unwrap();
         let mut answer = Vec::new();
-        while !answer.ends_with(b"\"result\":{}}") {
+        while !answer.windows(12).any(|part| part == b"\"result\":{}}") {
             let mut some = [0; 4096];
             let read = stream.read(&mut some).unwrap();
             assert!(read > 0, "the connection ended");

@@ -1,6 +1,8 @@
 //! What tools that list have in common: which list is meant, choosing fields where no document can be narrowed, saying
 //! whether it is complete, and the shorter forms of a list.
 
+use std::collections::HashSet;
+
 use pipefy::{Query, SelectionError, Selections, pipes, tables};
 use serde_json::{Map, Value, json};
 
@@ -234,6 +236,9 @@ impl FormFields {
 }
 
 fn unknown_field(unknown: &str, mut known: Vec<String>) -> ToolError {
+    // The label and the id of a field are often the same words.
+    let mut words = HashSet::new();
+    known.retain(|name| words.insert(name.to_lowercase().replace([' ', '-'], "_")));
     let near = known
         .iter()
         .map(|name| (strsim::jaro_winkler(&name.to_lowercase(), &unknown.to_lowercase()), name))
