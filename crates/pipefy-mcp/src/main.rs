@@ -4,7 +4,9 @@ use std::io::Write as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use pipefy::settings::{Environment, Overrides, Profile, RESOURCE_SERVER_URL, ServerSettings, Transport, load_server};
+use pipefy::settings::{
+    Environment, Overrides, Profile, RESOURCE_SERVER_URL, ServerSettings, SettingsError, Transport, load_server,
+};
 use pipefy_mcp::argv::{self, Command, Serve};
 use pipefy_mcp::audit::Audit;
 use pipefy_mcp::handler::Handler;
@@ -23,11 +25,16 @@ fn main() -> ExitCode {
         Err(error) => return refuse(2, &error.to_string()),
     };
     let environment = Environment::capture();
-    let runtime = match threads(&serve, &environment).enable_all().build() {
+    // Read before there are threads, since the profile says how many; what is wrong with them is told in its turn.
+    let overrides = serve.overrides();
+    let overrides = if serve.sandbox.is_some() { sandbox::overrides(overrides, None) } else { overrides };
+    let settings = load_server(&environment, &overrides);
+    let hosted = settings.as_ref().is_ok_and(|settings| settings.mcp.profile == Profile::Remote);
+    let runtime = match threads(hosted).enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return refuse(1, &format!("no threads could be started: {error}")),
     };
-    let code = runtime.block_on(run(&serve, &environment));
+    let code = runtime.block_on(run(&serve, &environment, settings));
     // A read from standard input cannot be cancelled everywhere; it must not hold up the end.
     runtime.shutdown_background();
     stderr::flush();
@@ -35,24 +42,16 @@ fn main() -> ExitCode {
 }
 
 /// A thread for one person, and all processors for a company: threads that have little to do pass it among each other, which
-/// costs a fifth of a call (docs/performance.md).
-fn threads(serve: &Serve, environment: &Environment) -> tokio::runtime::Builder {
-    let overrides = match serve.sandbox {
-        Some(_) => sandbox::overrides(serve.overrides(), None),
-        None => serve.overrides(),
-    };
-    // What is wrong with the settings is told when they are read to be used.
-    match load_server(environment, &overrides) {
-        Ok(settings) if settings.mcp.profile == Profile::Remote => tokio::runtime::Builder::new_multi_thread(),
-        _ => tokio::runtime::Builder::new_current_thread(),
-    }
+/// costs a third of the CPU (docs/performance.md).
+fn threads(hosted: bool) -> tokio::runtime::Builder {
+    if hosted { tokio::runtime::Builder::new_multi_thread() } else { tokio::runtime::Builder::new_current_thread() }
 }
 
-async fn run(serve: &Serve, environment: &Environment) -> ExitCode {
+async fn run(serve: &Serve, environment: &Environment, settings: Result<ServerSettings, SettingsError>) -> ExitCode {
     if let Some(warning) = serve.warning() {
         say(&format!("{}: warning: {warning}\n", argv::PROGRAM));
     }
-    match start(serve, environment).await {
+    match start(serve, environment, settings).await {
         Ok((settings, runtime, sandbox, overrides)) => {
             let traces = runtime.traces().cloned();
             let code = serve_on(&settings, runtime, overrides).await;
@@ -71,12 +70,13 @@ async fn run(serve: &Serve, environment: &Environment) -> ExitCode {
 async fn start(
     serve: &Serve,
     environment: &Environment,
+    settings: Result<ServerSettings, SettingsError>,
 ) -> Result<(ServerSettings, McpRuntime, Option<Attached>, Overrides), StartError> {
+    let mut settings = settings?;
     let mut overrides = serve.overrides();
     let mut attached = None;
     if let Some(data) = &serve.sandbox {
         // Whatever else is wrong is found before anything is started.
-        let mut settings = load_server(environment, &sandbox::overrides(overrides.clone(), None))?;
         if let Some(url) = sandbox::resource_url(&settings) {
             overrides.set(&RESOURCE_SERVER_URL, "--sandbox", url);
             settings = load_server(environment, &sandbox::overrides(overrides.clone(), None))?;
@@ -84,9 +84,9 @@ async fn start(
         McpRuntime::for_profile(&settings, environment)?;
         let started = sandbox::start(data).await?;
         overrides = sandbox::overrides(overrides, Some(&started));
+        settings = load_server(environment, &overrides)?;
         attached = Some(started);
     }
-    let settings = load_server(environment, &overrides)?;
     for warning in &settings.report.warnings {
         say(&format!("{warning}\n"));
     }

@@ -266,6 +266,9 @@ impl Target {
     }
 }
 
+/// A message for a service loop. Boxed, because a channel keeps room for 32 of them, in each session.
+pub(crate) type Boxed = Box<ClientJsonRpcMessage>;
+
 /// The service loop's end of a session (or of one stateless request).
 #[derive(Debug)]
 pub(crate) struct Inbox {
@@ -273,9 +276,6 @@ pub(crate) struct Inbox {
     routes: Arc<Routes>,
     ender: Option<Ender>,
 }
-
-/// Boxed, because a channel keeps room for 32 of them, in each session.
-pub(crate) type Boxed = Box<ClientJsonRpcMessage>;
 
 impl Inbox {
     /// `ender` is told when the loop has ended.
