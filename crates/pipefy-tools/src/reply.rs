@@ -263,21 +263,18 @@ fn note(op: &Op, arguments: &Map<String, Value>, limit: usize, cuts: &[Cut], fir
     if let Again::Never(then) = again {
         return json!({ "limit_bytes": limit, "dropped": dropped, "next": { "then": then } });
     }
-    let next = {
-        let mut arguments = if fit::size(&json!(arguments)) <= ARGUMENTS { arguments.clone() } else { Map::new() };
-        let partly = arguments.is_empty();
-        arguments.insert("rest".to_owned(), json!({ "path": first.path, "from": first.kept }));
-        let mut then = if partly { "with the other arguments of this call".to_owned() } else { String::new() };
-        if cuts.len() > 1 {
-            then.push_str(if partly { "; " } else { "" });
-            then.push_str("for each of `dropped`: rest = {path, from: its kept}");
-        }
-        let mut next = json!({ "tool": op.name, "arguments": arguments });
-        if let (Value::Object(next), false) = (&mut next, then.is_empty()) {
-            next.insert("then".to_owned(), then.into());
-        }
-        next
-    };
+    let mut arguments = if fit::size(&json!(arguments)) <= ARGUMENTS { arguments.clone() } else { Map::new() };
+    let partly = arguments.is_empty();
+    arguments.insert("rest".to_owned(), json!({ "path": first.path, "from": first.kept }));
+    let mut then = if partly { "with the other arguments of this call".to_owned() } else { String::new() };
+    if cuts.len() > 1 {
+        then.push_str(if partly { "; " } else { "" });
+        then.push_str("for each of `dropped`: rest = {path, from: its kept}");
+    }
+    let mut next = json!({ "tool": op.name, "arguments": arguments });
+    if let (Value::Object(next), false) = (&mut next, then.is_empty()) {
+        next.insert("then".to_owned(), then.into());
+    }
     json!({ "limit_bytes": limit, "dropped": dropped, "next": next })
 }
 

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::rows::{cell, csv_line};
-use super::{Kind, LAST_WORDS, PAGE, fields_of, nodes};
+use super::{Kind, PAGE, fields_of, is_late, nodes};
 use crate::call::Out;
 use crate::outcome::Page;
 use crate::paging::Cursors;
@@ -77,10 +77,8 @@ pub(super) async fn read(kind: Kind, place: &str, ways: Ways, call: &Call<'_>) -
     let mut cursors = Cursors::from(after);
     let mut count = 0;
     let complete = loop {
-        let late = end.is_some_and(|end| Instant::now() >= end)
-            || call.budget.remaining().is_some_and(|left| left < LAST_WORDS);
         // One page at least, so that calls that go on come to an end.
-        if count >= limit || call.budget.is_over() || (count > 0 && late) {
+        if count >= limit || call.budget.is_over() || (count > 0 && is_late(end, call)) {
             break false;
         }
         let (query, root) = kind.page(place, with_fields, PAGE.min(limit - count), cursors.now());

@@ -18,7 +18,7 @@ use super::columns::{self, Target, Targets};
 use super::journal::{Journal, Left};
 use super::keys::{Key, Keys};
 use super::rows::{FILE_LIMIT, Row, rows_of_text};
-use super::{Kind, LAST_WORDS, shown};
+use super::{Kind, is_late, shown};
 use crate::tools::local_file;
 use crate::tools::shared::{non_blank, text_of};
 use crate::{Act, Call, Local, Outcome, Plan, ToolError, Verification, dig, digest_of_text};
@@ -383,7 +383,8 @@ pub(super) async fn act(plan: &Plan<Import>, act: &Act<'_, '_>) -> Result<Outcom
     act.budget.advance(tally.done() as u64, total, &tally.sentence());
     // What is on its way is waited for, whatever stops the rest.
     let stopped = AtomicBool::new(false);
-    let ends = |begun: bool| stopped.load(Ordering::Relaxed) || act.budget.is_over() || (begun && is_late(import, act));
+    let ends =
+        |begun: bool| stopped.load(Ordering::Relaxed) || act.budget.is_over() || (begun && is_late(import.end, act));
     let mut rest = work.into_iter();
     let mut begun = false;
     let next = std::iter::from_fn(|| {
@@ -403,12 +404,6 @@ pub(super) async fn act(plan: &Plan<Import>, act: &Act<'_, '_>) -> Result<Outcom
     }
     drop(work);
     tally.outcome()
-}
-
-/// Whether the time is nearly up.
-fn is_late(import: &Import, call: &Call<'_>) -> bool {
-    let late = import.end.is_some_and(|end| Instant::now() >= end);
-    late || call.budget.remaining().is_some_and(|left| left < LAST_WORDS)
 }
 
 /// Creates until it is created: again when Pipefy had no time, or when the answer was lost and nothing has the key.

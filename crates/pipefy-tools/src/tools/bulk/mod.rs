@@ -17,11 +17,13 @@ pub(crate) mod rows;
 #[cfg(test)]
 mod tests;
 
+use std::time::{Duration, Instant};
+
 use pipefy::{Mutation, Query, cards, pipes, tables};
 use serde_json::{Map, Value};
 
-use crate::Row;
 use crate::outcome::dig;
+use crate::{Call, Row};
 
 /// The rows of this noun.
 pub(crate) const ROWS: &[Row] = &[
@@ -32,7 +34,12 @@ pub(crate) const ROWS: &[Row] = &[
 ];
 
 /// So long before a call must have ended it begins nothing more after its first row or page, and says how to go on.
-const LAST_WORDS: std::time::Duration = std::time::Duration::from_secs(5);
+const LAST_WORDS: Duration = Duration::from_secs(5);
+
+/// Whether the time is nearly up: that of the call, or what was given for this work.
+fn is_late(end: Option<Instant>, call: &Call<'_>) -> bool {
+    end.is_some_and(|end| Instant::now() >= end) || call.budget.remaining().is_some_and(|left| left < LAST_WORDS)
+}
 
 /// Rows a page: what Pipefy gives at most.
 const PAGE: u64 = 50;
