@@ -45,7 +45,7 @@ impl CallLog {
         CallLine {
             lines: self.0.clone(),
             begun: Instant::now(),
-            tool: tool.unwrap_or("<unnamed>").chars().take(NAME).collect(),
+            tool: start(tool.unwrap_or("<unnamed>")),
             dispatched: None,
             outcome: "cancelled",
             success: None,
@@ -101,8 +101,13 @@ impl Drop for CallLine {
     }
 }
 
+/// As much of a name as is logged.
+fn start(name: &str) -> String {
+    if name.len() <= NAME { name.to_owned() } else { name.chars().take(NAME).collect() }
+}
+
 fn names(arguments: &Map<String, Value>) -> Vec<String> {
-    let mut names: Vec<String> = arguments.keys().map(|name| name.chars().take(NAME).collect()).collect();
+    let mut names: Vec<String> = arguments.keys().map(|name| start(name)).collect();
     names.sort_unstable();
     let more = names.len().saturating_sub(NAMES);
     names.truncate(NAMES);

@@ -210,7 +210,10 @@ pub fn check(
     let mut rest = arguments;
     let own = |name: &str| schema.get("properties").is_some_and(|properties| properties.get(name).is_some());
     // What is not listed gives way to an argument of the tool's own.
-    for (name, schema, _) in shared(op).filter(|(name, _, listed)| *listed || !own(name)) {
+    for (name, schema, listed) in shared(op) {
+        if !rest.contains_key(name) || (!listed && own(name)) {
+            continue;
+        }
         // Of our own options, which have no default written, null is the same as not given.
         if let Some(value) = rest.remove(name).filter(|value| !value.is_null() || schema.get("default").is_some()) {
             let mut path = vec![Value::from(name)];

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
-use http::header::AUTHORIZATION;
-use http::{HeaderMap, Method};
+use bytes::Bytes;
+use http::header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION};
+use http::{HeaderMap, HeaderValue};
 
 use crate::budget::{Budget, REQUEST_LIMIT};
 use crate::credential::{Bearer, Credential};
@@ -15,6 +15,7 @@ use crate::operation::Operation;
 use crate::response::{self, GraphqlResponse};
 use crate::retry;
 use crate::schema_cache::SchemaCache;
+use crate::sender::{Lost, Sender};
 use crate::watch::{RequestEnd, Watched};
 
 /// Largest answer read, in bytes.
@@ -33,8 +34,7 @@ pub struct GraphqlEndpoint(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     kind: EndpointKind,
-    url: reqwest::Url,
-    http: reqwest::Client,
+    sender: Sender,
     headers: HeaderMap,
     schema: Option<SchemaCache>,
 }
@@ -50,14 +50,10 @@ enum Attempt {
 }
 
 impl GraphqlEndpoint {
-    pub(crate) fn new(
-        kind: EndpointKind,
-        url: reqwest::Url,
-        http: reqwest::Client,
-        headers: HeaderMap,
-        reuse_schema: bool,
-    ) -> Self {
-        Self(Arc::new(Inner { kind, url, http, headers, schema: reuse_schema.then(SchemaCache::default) }))
+    pub(crate) fn new(kind: EndpointKind, sender: Sender, mut headers: HeaderMap, reuse_schema: bool) -> Self {
+        headers.insert(ACCEPT, HeaderValue::from_static("*/*"));
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
+        Self(Arc::new(Inner { kind, sender, headers, schema: reuse_schema.then(SchemaCache::default) }))
     }
 
     /// Which endpoint this is.
@@ -166,41 +162,21 @@ impl GraphqlEndpoint {
             return Attempt::Failed(Error::Cancelled { sent: false, kind });
         }
         let mut watched = Watched::begin(budget.requests(), endpoint, kind);
-        let mut headers = self.0.headers.clone();
-        headers.insert(AUTHORIZATION, bearer.header().clone());
-        if let Some(traceparent) = budget.requests().and_then(|requests| requests.traceparent()) {
-            headers.insert("traceparent", traceparent);
-        }
-        // Without the builder, which would go through the headers once more.
-        let mut request = reqwest::Request::new(Method::POST, self.0.url.clone());
-        *request.headers_mut() = headers;
-        *request.body_mut() = Some(body.clone().into());
-        let sending = self.0.http.execute(request);
+        let traceparent = budget.requests().and_then(|requests| requests.traceparent());
+        let headers = || {
+            let mut headers = self.0.headers.clone();
+            headers.insert(AUTHORIZATION, bearer.header().clone());
+            if let Some(traceparent) = &traceparent {
+                headers.insert("traceparent", traceparent.clone());
+            }
+            headers
+        };
         // One limit and one watch for the whole exchange.
         let exchange = async {
-            let mut answer = sending.await.map_err(|error| Attempt::Passing {
-                error: Error::Transport {
-                    endpoint,
-                    cause: cause(&error),
-                    sent: !error.is_connect() && !error.is_builder(),
-                    kind,
-                },
-                asked: None,
-            })?;
-            let asked = retry::retry_after(answer.headers());
-            let expected = answer.content_length().and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
-            let mut bytes = BytesMut::with_capacity(expected.min(1 << 20));
-            loop {
-                let chunk = answer.chunk().await.map_err(|error| Attempt::Passing {
-                    error: Error::Transport { endpoint, cause: cause(&error), sent: true, kind },
-                    asked,
-                })?;
-                let Some(chunk) = chunk else { return Ok((answer.status().as_u16(), asked, bytes)) };
-                if bytes.len() + chunk.len() > ANSWER_LIMIT {
-                    return Err(Attempt::Failed(Error::TooLarge { endpoint, limit: ANSWER_LIMIT }));
-                }
-                bytes.extend_from_slice(&chunk);
-            }
+            let answer = self.0.sender.post(headers, body).await.map_err(|lost| (lost, None))?;
+            let (status, asked) = (answer.status(), retry::retry_after(answer.headers()));
+            let bytes = answer.read(ANSWER_LIMIT).await.map_err(|lost| (lost, asked))?;
+            Ok((status, asked, bytes))
         };
         let exchange = tokio::select! {
             biased;
@@ -212,17 +188,18 @@ impl GraphqlEndpoint {
                 watched.set(RequestEnd::Timeout);
                 return Attempt::Failed(Error::Timeout { endpoint, limit, kind });
             }
-            Ok(Err(attempt)) => {
-                let unreached =
-                    matches!(&attempt, Attempt::Passing { error: Error::Transport { sent: false, .. }, .. });
-                watched.set(if unreached { RequestEnd::Unreached } else { RequestEnd::Lost });
-                return attempt;
+            Ok(Err((Lost::Connection { cause, sent }, asked))) => {
+                watched.set(if sent { RequestEnd::Lost } else { RequestEnd::Unreached });
+                return Attempt::Passing { error: Error::Transport { endpoint, cause, sent, kind }, asked };
+            }
+            Ok(Err((Lost::TooLarge, _))) => {
+                watched.set(RequestEnd::Lost);
+                return Attempt::Failed(Error::TooLarge { endpoint, limit: ANSWER_LIMIT });
             }
             Ok(Ok(answer)) => answer,
         };
         watched.set(RequestEnd::Answered(status));
         drop(watched);
-        let bytes = bytes.freeze();
         let response = GraphqlResponse::parse(status, &bytes);
         // A quota that is used up stays so, whatever the status says.
         let exhausted = response.as_ref().is_some_and(GraphqlResponse::is_exhausted);
@@ -275,18 +252,4 @@ fn detail(status: u16, response: Option<&GraphqlResponse>, body: &Bytes) -> Stri
         return response::HTML.to_owned();
     }
     response::clip(text, 200)
-}
-
-/// The innermost cause of a connection failure, which says more than the outermost and holds no URL.
-fn cause(error: &reqwest::Error) -> String {
-    let mut inner: &dyn std::error::Error = error;
-    while let Some(next) = inner.source() {
-        inner = next;
-    }
-    let text = inner.to_string();
-    if text.trim().is_empty() || text.contains("://") {
-        "the connection failed".to_owned()
-    } else {
-        response::clip(&text, 200)
-    }
 }

@@ -1,13 +1,13 @@
 //! The engine: everything a process shares, and nothing that knows an identity.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::client::PipefyClient;
 use crate::credential::Credential;
 use crate::document::EndpointKind;
 use crate::endpoint::GraphqlEndpoint;
 use crate::executor::AuthenticatedExecutor;
+use crate::sender::Senders;
 use crate::settings::PipefySettings;
 use crate::telemetry::{self, Deployment, Surface};
 use crate::transfer::Transfer;
@@ -57,27 +57,14 @@ impl PipefyEngine {
         surface: Surface,
         deployment: Option<Deployment>,
     ) -> Result<Self, EngineError> {
-        // One pool for all identities: no cookies, no netrc and no redirects, so nothing of one call can reach another.
-        let http = reqwest::Client::builder()
-            .tls_backend_preconfigured(crate::tls::client_config())
-            .redirect(reqwest::redirect::Policy::none())
-            .connect_timeout(Duration::from_secs(10))
-            .tcp_nodelay(true)
-            .pool_max_idle_per_host(256)
-            .pool_idle_timeout(Duration::from_secs(90))
-            .referer(false)
-            .build()
-            .map_err(|error| EngineError::Http(error.to_string()))?;
+        let senders = Senders::new();
         let headers = telemetry::headers(surface, deployment);
         let endpoint = |kind: EndpointKind, url: String| {
-            let url = reqwest::Url::parse(&url).map_err(|_| EngineError::Url(kind))?;
-            Ok(GraphqlEndpoint::new(
-                kind,
-                url,
-                http.clone(),
-                headers.clone(),
-                settings.gql_reuse_fetched_graphql_schema,
-            ))
+            // Parsed as a URL first: that is where a host gets the form it has on the wire.
+            let url = url::Url::parse(&url).map_err(|_| EngineError::Url(kind))?;
+            let uri = url.as_str().parse().map_err(|_| EngineError::Url(kind))?;
+            let reuse_schema = settings.gql_reuse_fetched_graphql_schema;
+            Ok(GraphqlEndpoint::new(kind, senders.to(uri)?, headers.clone(), reuse_schema))
         };
         Ok(Self {
             endpoints: PipefyEndpoints {

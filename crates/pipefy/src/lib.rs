@@ -29,6 +29,7 @@ mod response;
 mod retry;
 mod schema_cache;
 mod selection;
+mod sender;
 mod telemetry;
 pub mod tls;
 mod transfer;

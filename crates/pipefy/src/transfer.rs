@@ -17,6 +17,7 @@ use crate::budget::Budget;
 use crate::engine::EngineError;
 use crate::error::seconds;
 use crate::response::clip;
+use crate::sender::cause;
 use crate::settings::PipefySettings;
 use crate::url_policy::{GuardedResolver, UploadPolicy, UrlPolicy, UrlPolicyError, dns_gate, validate_url};
 
@@ -450,16 +451,6 @@ impl Watch {
         });
         Ok(Download { content_type, length, stream: stream.boxed() })
     }
-}
-
-/// The innermost cause that holds no URL.
-fn cause(error: &reqwest::Error) -> String {
-    let mut inner: &dyn std::error::Error = error;
-    while let Some(next) = inner.source() {
-        inner = next;
-    }
-    let text = inner.to_string();
-    if text.trim().is_empty() || text.contains("://") { "the connection failed".to_owned() } else { clip(&text, 200) }
 }
 
 /// What storage said, when it is text that helps: no HTML page, no part of the signed URL.

@@ -20,6 +20,9 @@ pub const EXCLUDE_TOOLS_HEADER: &str = "x-mcp-exclude-tools";
 /// `true`: no write at all.
 pub const READ_ONLY_HEADER: &str = "x-mcp-readonly";
 
+/// What their names have in common: nearly every request has none of them.
+const PREFIX: &str = "x-mcp-";
+
 /// Selections that are kept ready; the longest unused one goes first.
 const KEPT: usize = 32;
 
@@ -64,6 +67,9 @@ impl Narrowing {
     /// # Errors
     /// [`BadNarrowing`] for the first header that is not understood.
     pub fn of(headers: &HeaderMap) -> Result<Self, BadNarrowing> {
+        if !headers.keys().any(|name| name.as_str().starts_with(PREFIX)) {
+            return Ok(Self::default());
+        }
         let toolsets = match text(headers, TOOLSETS_HEADER) {
             None => None,
             Some(text) if names(&text).is_empty() => return Err(BadNarrowing::Empty("X-MCP-Toolsets")),

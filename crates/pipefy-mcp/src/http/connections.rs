@@ -1,6 +1,7 @@
 //! Accepts connections and serves them, within limits of time: a connection that sends nothing, or its request head slowly,
 //! or takes nothing of its answer, is closed. The library's own server has no such limits.
 
+use std::convert::Infallible;
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -9,10 +10,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use axum::Router;
 use axum::body::Body;
 use axum::extract::ConnectInfo;
-use http::Request;
+use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -22,7 +22,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::time::Sleep;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use tower::Service as _;
+use tower::Service;
 
 /// A peer on HTTP/2 that has gone without a word is noticed within twice this time.
 const KEEP_ALIVE: Duration = Duration::from_secs(20);
@@ -43,9 +43,20 @@ pub(super) struct Connections {
     pub(super) cut: CancellationToken,
 }
 
+/// What answers requests.
+pub(super) trait Serves:
+    Clone + Send + 'static + Service<Request<Body>, Response = Response<Body>, Error = Infallible, Future: Send>
+{
+}
+
+impl<S> Serves for S where
+    S: Clone + Send + 'static + Service<Request<Body>, Response = Response<Body>, Error = Infallible, Future: Send>
+{
+}
+
 impl Connections {
     /// Serves until drained and every connection has ended.
-    pub(super) async fn serve(&self, listener: TcpListener, router: Router) {
+    pub(super) async fn serve(&self, listener: TcpListener, service: impl Serves) {
         let tasks = TaskTracker::new();
         loop {
             let accepted = tokio::select! {
@@ -55,7 +66,7 @@ impl Connections {
             };
             match accepted {
                 Ok((stream, peer)) => {
-                    tasks.spawn(self.clone().connection(stream, peer, router.clone()));
+                    tasks.spawn(self.clone().connection(stream, peer, service.clone()));
                 }
                 Err(error) if is_of_one_connection(&error) => {}
                 Err(error) => {
@@ -69,7 +80,7 @@ impl Connections {
         tasks.wait().await;
     }
 
-    async fn connection(self, stream: TcpStream, peer: SocketAddr, router: Router) {
+    async fn connection(self, stream: TcpStream, peer: SocketAddr, service: impl Serves) {
         // An answer of several small writes must not wait for the client's acknowledgements.
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "TCP_NODELAY could not be set");
@@ -80,7 +91,7 @@ impl Connections {
             seen.store(true, Ordering::Relaxed);
             let mut request = request.map(Body::new);
             request.extensions_mut().insert(ConnectInfo(peer));
-            router.clone().call(request)
+            service.clone().call(request)
         });
         let mut builder = Builder::new(TokioExecutor::new());
         builder.http1().timer(TokioTimer::new()).header_read_timeout(self.header_timeout);

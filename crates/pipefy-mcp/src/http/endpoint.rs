@@ -4,7 +4,6 @@
 //! session presence. Each step either passes or is a [`Refusal`].
 
 use std::convert::Infallible;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
@@ -33,7 +32,7 @@ use super::callers::{self, Callers};
 use super::channel::{Boxed, Inbox, Routes};
 use super::checks::{accepts, accepts_events, check_host, content_type, read_body};
 use super::exchange_era;
-use super::log::Caller;
+use super::log::{Answering, Caller};
 use super::message::{self, Message, Unreadable};
 use super::refusal::{Refusal, code};
 use super::reply::{self, Era, Exchange, Finish, Format};
@@ -100,7 +99,7 @@ impl<S> Clone for Mount<S> {
 impl<S: Served> tower::Service<Request<Body>> for Mount<S> {
     type Response = Response<Body>;
     type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+    type Future = Answering;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         Poll::Ready(Ok(()))

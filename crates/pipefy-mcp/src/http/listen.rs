@@ -118,7 +118,7 @@ impl Serving {
             drain: app.drain.clone(),
             cut: cut.clone(),
         };
-        let mut server = std::pin::pin!(connections.serve(listener, app.router()));
+        let mut server = std::pin::pin!(connections.serve(listener, app.service.clone()));
         tokio::select! {
             () = &mut server => return,
             () = stop => {}

@@ -66,6 +66,9 @@ impl<S> Layer<S> for RequestLog {
     }
 }
 
+/// A response on its way.
+pub(crate) type Answering = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+
 /// See [`RequestLog`].
 #[derive(Clone)]
 pub(crate) struct Logged<S> {
@@ -80,7 +83,7 @@ where
 {
     type Response = Response<Body>;
     type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+    type Future = Answering;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         self.inner.poll_ready(cx)

@@ -3,7 +3,7 @@
 //! ```text
 //! listen     socket, ready line, graceful end     connections   accept, limits of time     probes   /metrics
 //!  log       request id and http_request line, around everything
-//!   router   /mcp   /mcp/ -> 307   /healthz   /readyz   /.well-known/oauth-protected-resource (hosted)   else 404
+//!   front    /mcp   and by a router: /mcp/ -> 307   /healthz   /readyz   /.well-known/oauth-protected-resource (hosted)   else 404
 //!    endpoint  bearer > body cap > Host, Origin > narrowing headers > sealed id > the caller's limits > method, Accept, content
 //!              type, JSON, shape
 //!     sessions, store (handshake era)   |   one request alone (stateless, and 2026-07-28: exchange_era)
@@ -37,23 +37,28 @@ pub(crate) mod seal;
 mod sessions;
 mod store;
 
+use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use axum::Router;
 use axum::body::Body;
+use axum::routing::future::RouteFuture;
 use bytes::Bytes;
+use futures_util::future::Either;
 use http::header::{HOST, LOCATION};
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use pipefy::settings::{HostList, ServerSettings, TrustedProxies};
 use rmcp::ServerHandler;
 use rmcp::model::ProtocolVersion;
 use secrecy::SecretString;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
+use tower::{Layer as _, Service};
 
 pub use bearer::{Authenticator, Inbound, Rejection};
 pub use jwt::JwtBearers;
@@ -65,7 +70,7 @@ pub use store::{SessionStore, StoreError};
 
 use callers::Callers;
 use endpoint::{Endpoint, Mount, Rules};
-use log::RequestLog;
+use log::{Answering, Logged, RequestLog};
 use refusal::Refusal;
 use seal::Seal;
 use sessions::Sessions;
@@ -233,7 +238,7 @@ impl HttpOptions {
 /// The HTTP application, not yet listening.
 #[derive(Clone)]
 pub struct App {
-    router: Router,
+    service: Logged<Front>,
     sessions: Arc<Sessions>,
     limits: Arc<ArcSwap<Limits>>,
     drain: CancellationToken,
@@ -281,8 +286,7 @@ impl App {
         let ready = drain.clone();
         let trusted = Arc::new(options.trusted_proxies.clone());
         let redirect = Redirect { hosts: options.hosts.clone(), trusted: trusted.clone() };
-        let router = Router::new()
-            .route_service("/mcp", Mount(Arc::new(endpoint)))
+        let others = Router::new()
             .route(
                 "/mcp/",
                 axum::routing::any(move |request: http::Request<Body>| {
@@ -293,14 +297,10 @@ impl App {
             .route("/healthz", axum::routing::get(|| std::future::ready(probes::health())))
             .route("/readyz", axum::routing::get(move || std::future::ready(probes::readiness(&ready))))
             .merge(metadata)
-            .fallback(|| async { Refusal::not_found().into_response() })
-            .layer(RequestLog::new(options, trusted));
-        Self { router, sessions, limits, drain, stop }
-    }
-
-    /// The router, for tests and for embedding. Serve it with the peer's address as connect info, for the log.
-    pub fn router(&self) -> Router {
-        self.router.clone()
+            .fallback(|| async { Refusal::not_found().into_response() });
+        let mount = Mount(Arc::new(endpoint));
+        let front = Front { mcp: Arc::new(move |request| mount.clone().call(request)), others };
+        Self { service: RequestLog::new(options, trusted).layer(front), sessions, limits, drain, stop }
     }
 
     /// Replaces the limits. What is open or running goes on, whatever they say.
@@ -311,6 +311,30 @@ impl App {
     /// Open sessions.
     pub fn sessions(&self) -> usize {
         self.sessions.count()
+    }
+}
+
+/// The endpoint, and a router for the rest: going through the router costs as much as reading a message.
+#[derive(Clone)]
+struct Front {
+    mcp: Arc<dyn Fn(Request<Body>) -> Answering + Send + Sync>,
+    others: Router,
+}
+
+impl Service<Request<Body>> for Front {
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Either<Answering, RouteFuture<Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        match request.uri().path() {
+            "/mcp" => Either::Left((self.mcp)(request)),
+            _ => Either::Right(Service::call(&mut self.others, request)),
+        }
     }
 }
 
