@@ -196,6 +196,27 @@ struct Problem {
     message: String,
 }
 
+/// Where a value is in the arguments. Written out only for a problem: nearly every call has none.
+#[derive(Clone, Copy)]
+enum Path<'a> {
+    Root,
+    Name(&'a Path<'a>, &'a str),
+    Index(&'a Path<'a>, usize),
+}
+
+impl Path<'_> {
+    fn steps(&self) -> Vec<Value> {
+        let (outer, step) = match self {
+            Self::Root => return Vec::new(),
+            Self::Name(outer, name) => (outer, Value::from(*name)),
+            Self::Index(outer, index) => (outer, Value::from(*index)),
+        };
+        let mut steps = outer.steps();
+        steps.push(step);
+        steps
+    }
+}
+
 /// Coerces `arguments` to `schema` and takes the shared options out.
 ///
 /// # Errors
@@ -216,26 +237,26 @@ pub fn check(
         }
         // Of our own options, which have no default written, null is the same as not given.
         if let Some(value) = rest.remove(name).filter(|value| !value.is_null() || schema.get("default").is_some()) {
-            let mut path = vec![Value::from(name)];
-            options.insert(name.to_owned(), coerce(value, schema, &mut path, &mut problems));
+            let path = Path::Name(&Path::Root, name);
+            options.insert(name.to_owned(), coerce(value, schema, path, &mut problems));
         }
     }
     if options.get("rest").is_some_and(|rest| rest.is_object() && Rest::read(rest).is_none()) {
         problem(
             &mut problems,
-            &[Value::from("rest")],
+            Path::Name(&Path::Root, "rest"),
             "value_error",
             "must be {path, from}, as `truncated.next` gives it",
         );
     }
     for name in ["max_items", "max_seconds"] {
         if options.get(name).and_then(Value::as_i64).is_some_and(|limit| limit < 1) {
-            problem(&mut problems, &[Value::from(name)], "greater_than_equal", "must be at least 1");
+            problem(&mut problems, Path::Name(&Path::Root, name), "greater_than_equal", "must be at least 1");
         }
     }
     let rest = Value::Object(rest);
-    inexact(&rest, &mut Vec::new(), &mut problems);
-    let checked = coerce(rest, schema, &mut Vec::new(), &mut problems);
+    inexact(&rest, Path::Root, &mut problems);
+    let checked = coerce(rest, schema, Path::Root, &mut problems);
     if !problems.is_empty() {
         return Err(invalid(op.name, &problems));
     }
@@ -247,23 +268,19 @@ pub fn check(
 
 /// Refuses numbers that lost digits on the way in: integers beyond 64 bits are read as floats, and what would be written is not
 /// what was given.
-fn inexact(value: &Value, path: &mut Vec<Value>, problems: &mut Vec<Problem>) {
+fn inexact(value: &Value, path: Path<'_>, problems: &mut Vec<Problem>) {
     match value {
         Value::Number(number) if number.is_f64() && number.as_f64().is_some_and(|n| n.abs() >= EXACT) => {
             problem(problems, path, "number_too_large", "is too large to be kept digit for digit; give it as text");
         }
         Value::Array(list) => {
             for (index, item) in list.iter().enumerate() {
-                path.push(index.into());
-                inexact(item, path, problems);
-                path.pop();
+                inexact(item, Path::Index(&path, index), problems);
             }
         }
         Value::Object(map) => {
             for (key, item) in map {
-                path.push(Value::from(key.as_str()));
-                inexact(item, path, problems);
-                path.pop();
+                inexact(item, Path::Name(&path, key), problems);
             }
         }
         _ => {}
@@ -338,16 +355,38 @@ fn dotted(path: &[Value]) -> String {
         .join(".")
 }
 
-/// The JSON types a schema accepts, by name; empty means anything.
-fn types(schema: &Value) -> Vec<&str> {
+/// The JSON types a schema accepts, by name; none means anything.
+#[derive(Clone, Copy)]
+struct Types<'a>(&'a [Value]);
+
+fn types(schema: &Value) -> Types<'_> {
     match schema.get("type") {
-        Some(Value::String(one)) => vec![one],
-        Some(Value::Array(list)) => list.iter().filter_map(Value::as_str).collect(),
-        _ => Vec::new(),
+        Some(one @ Value::String(_)) => Types(std::slice::from_ref(one)),
+        Some(Value::Array(list)) => Types(list),
+        _ => Types(&[]),
     }
 }
 
-fn coerce(value: Value, schema: &Value, path: &mut Vec<Value>, problems: &mut Vec<Problem>) -> Value {
+impl<'a> Types<'a> {
+    fn are_any(self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn are_several(self) -> bool {
+        self.0.len() > 1
+    }
+
+    fn has(self, name: &str) -> bool {
+        self.0.iter().any(|known| known == name)
+    }
+
+    /// The first beside `null`.
+    fn first(self) -> Option<&'a str> {
+        self.0.iter().filter_map(Value::as_str).find(|name| *name != "null")
+    }
+}
+
+fn coerce(value: Value, schema: &Value, path: Path<'_>, problems: &mut Vec<Problem>) -> Value {
     if let Some(arms) = schema.get("anyOf").or_else(|| schema.get("oneOf")).and_then(Value::as_array) {
         return coerce_union(value, arms, path, problems);
     }
@@ -367,81 +406,76 @@ fn coerce(value: Value, schema: &Value, path: &mut Vec<Value>, problems: &mut Ve
         return value;
     }
     let types = types(schema);
-    if types.is_empty() {
+    if types.are_any() || value.is_null() && types.has("null") {
         return value;
     }
-    if value.is_null() && types.contains(&"null") {
-        return value;
-    }
-    if types.contains(&"string") {
+    if types.has("string") {
         return match schema.get("format").and_then(Value::as_str) {
             Some(format @ (ID | CHECKED_ID)) => coerce_id(value, format, path, problems),
             _ if value.is_string() => value,
             // A scalar union such as string|number keeps what it accepts.
-            _ if types.len() > 1 && accepts(&value, &types) => value,
+            _ if types.are_several() && accepts(&value, types) => value,
             _ => {
                 problem(problems, path, "string_type", "must be text");
                 value
             }
         };
     }
-    let value = unpack_text(value, &types);
-    if types.len() > 1 && accepts(&value, &types) && !value.is_object() && !value.is_array() {
+    let value = unpack_text(value, |name| types.has(name));
+    if types.are_several() && accepts(&value, types) && !value.is_object() && !value.is_array() {
         return value;
     }
-    match types.iter().find(|t| **t != "null") {
-        Some(&"integer") => coerce_integer(value, path, problems),
-        Some(&"number") => coerce_number(value, path, problems),
-        Some(&"boolean") => coerce_boolean(value, path, problems),
-        Some(&"array") => coerce_array(value, schema, path, problems),
-        Some(&"object") => coerce_object(value, schema, path, problems),
+    match types.first() {
+        Some("integer") => coerce_integer(value, path, problems),
+        Some("number") => coerce_number(value, path, problems),
+        Some("boolean") => coerce_boolean(value, path, problems),
+        Some("array") => coerce_array(value, schema, path, problems),
+        Some("object") => coerce_object(value, schema, path, problems),
         _ => value,
     }
 }
 
-fn accepts(value: &Value, types: &[&str]) -> bool {
+fn accepts(value: &Value, types: Types<'_>) -> bool {
     let name = match value {
         Value::Null => "null",
         Value::Bool(_) => "boolean",
         Value::Number(n) if n.is_i64() || n.is_u64() => {
-            return types.contains(&"integer") || types.contains(&"number");
+            return types.has("integer") || types.has("number");
         }
         Value::Number(_) => "number",
         Value::String(_) => "string",
         Value::Array(_) => "array",
         Value::Object(_) => "object",
     };
-    types.contains(&name)
+    types.has(name)
 }
 
 /// Models send objects and lists as JSON text; where text is not accepted, it is read as JSON.
-fn unpack_text(value: Value, types: &[&str]) -> Value {
+fn unpack_text(value: Value, accepts: impl Fn(&str) -> bool) -> Value {
     let Value::String(text) = &value else { return value };
     match serde_json::from_str::<Value>(text) {
-        Ok(Value::Object(map)) if types.contains(&"object") => Value::Object(map),
-        Ok(Value::Array(list)) if types.contains(&"array") => Value::Array(list),
-        Ok(Value::Null) if types.contains(&"null") => Value::Null,
+        Ok(Value::Object(map)) if accepts("object") => Value::Object(map),
+        Ok(Value::Array(list)) if accepts("array") => Value::Array(list),
+        Ok(Value::Null) if accepts("null") => Value::Null,
         _ => value,
     }
 }
 
 /// Tries each arm; the first without problems wins, else the problems of the first arm that is not null.
-fn coerce_union(value: Value, arms: &[Value], path: &mut Vec<Value>, problems: &mut Vec<Problem>) -> Value {
+fn coerce_union(value: Value, arms: &[Value], path: Path<'_>, problems: &mut Vec<Problem>) -> Value {
     let takes_text = arms.iter().any(|arm| {
-        types(arm).contains(&"string")
-            || arm.get("enum").is_some()
-            || types(arm).is_empty() && arm.get("anyOf").is_none()
+        types(arm).has("string") || arm.get("enum").is_some() || types(arm).are_any() && arm.get("anyOf").is_none()
     });
-    if value.is_null() && arms.iter().any(|arm| types(arm).contains(&"null")) {
+    if value.is_null() && arms.iter().any(|arm| types(arm).has("null")) {
         return value;
     }
-    let value = if takes_text { value } else { unpack_text(value, &["object", "array", "null"]) };
-    if value.is_null() && arms.iter().any(|arm| types(arm).contains(&"null")) {
+    let value = if takes_text { value } else { unpack_text(value, |_| true) };
+    if value.is_null() && arms.iter().any(|arm| types(arm).has("null")) {
         return value;
     }
     let mut first: Option<Vec<Problem>> = None;
     for arm in arms {
-        if types(arm) == ["null"] {
+        if types(arm).0 == ["null"] {
             continue;
         }
         let mut own = Vec::new();
@@ -455,7 +489,7 @@ fn coerce_union(value: Value, arms: &[Value], path: &mut Vec<Value>, problems: &
     value
 }
 
-fn coerce_id(value: Value, format: &str, path: &mut [Value], problems: &mut Vec<Problem>) -> Value {
+fn coerce_id(value: Value, format: &str, path: Path<'_>, problems: &mut Vec<Problem>) -> Value {
     let id = match &value {
         Value::String(text) => pipefy::Id::new(text).ok(),
         Value::Number(number) if number.is_i64() || number.is_u64() => pipefy::Id::new(number.to_string()).ok(),
@@ -474,7 +508,7 @@ fn coerce_id(value: Value, format: &str, path: &mut [Value], problems: &mut Vec<
     }
 }
 
-fn coerce_integer(value: Value, path: &mut [Value], problems: &mut Vec<Problem>) -> Value {
+fn coerce_integer(value: Value, path: Path<'_>, problems: &mut Vec<Problem>) -> Value {
     let (slug, reason) = match &value {
         Value::Number(number) if number.is_i64() || number.is_u64() => return value,
         Value::Number(number) => match number.as_f64().and_then(whole) {
@@ -502,7 +536,7 @@ fn whole(number: f64) -> Option<i64> {
     (number.fract() == 0.0 && number.abs() <= EXACT).then_some(number as i64)
 }
 
-fn coerce_number(value: Value, path: &mut [Value], problems: &mut Vec<Problem>) -> Value {
+fn coerce_number(value: Value, path: Path<'_>, problems: &mut Vec<Problem>) -> Value {
     let (slug, reason) = match &value {
         Value::Number(_) => return value,
         Value::String(text) => match text.trim().parse::<f64>().ok().filter(|f| f.is_finite()) {
@@ -515,7 +549,7 @@ fn coerce_number(value: Value, path: &mut [Value], problems: &mut Vec<Problem>) 
     value
 }
 
-fn coerce_boolean(value: Value, path: &mut [Value], problems: &mut Vec<Problem>) -> Value {
+fn coerce_boolean(value: Value, path: Path<'_>, problems: &mut Vec<Problem>) -> Value {
     let word = match &value {
         Value::Bool(_) => return value,
         Value::Number(number) => number.as_f64().map(|n| {
@@ -545,7 +579,7 @@ fn coerce_boolean(value: Value, path: &mut [Value], problems: &mut Vec<Problem>)
     }
 }
 
-fn coerce_array(value: Value, schema: &Value, path: &mut Vec<Value>, problems: &mut Vec<Problem>) -> Value {
+fn coerce_array(value: Value, schema: &Value, path: Path<'_>, problems: &mut Vec<Problem>) -> Value {
     let Value::Array(list) = value else {
         problem(problems, path, "list_type", "must be a list");
         return value;
@@ -553,18 +587,10 @@ fn coerce_array(value: Value, schema: &Value, path: &mut Vec<Value>, problems: &
     let Some(items) = schema.get("items") else {
         return Value::Array(list);
     };
-    list.into_iter()
-        .enumerate()
-        .map(|(index, item)| {
-            path.push(index.into());
-            let item = coerce(item, items, path, problems);
-            path.pop();
-            item
-        })
-        .collect()
+    list.into_iter().enumerate().map(|(index, item)| coerce(item, items, Path::Index(&path, index), problems)).collect()
 }
 
-fn coerce_object(value: Value, schema: &Value, path: &mut Vec<Value>, problems: &mut Vec<Problem>) -> Value {
+fn coerce_object(value: Value, schema: &Value, path: Path<'_>, problems: &mut Vec<Problem>) -> Value {
     let Value::Object(mut map) = value else {
         problem(problems, path, "dict_type", "must be an object");
         return value;
@@ -574,33 +600,28 @@ fn coerce_object(value: Value, schema: &Value, path: &mut Vec<Value>, problems: 
     let required = schema.get("required").and_then(Value::as_array);
     let mut out = Map::new();
     for (name, property) in properties {
-        path.push(name.as_str().into());
-        match map.remove(name) {
-            Some(value) => {
+        let path = Path::Name(&path, name);
+        match map.remove_entry(name) {
+            Some((name, value)) => {
                 let value = coerce(value, property, path, problems);
-                out.insert(name.clone(), value);
+                out.insert(name, value);
             }
             None if required.is_some_and(|r| r.iter().any(|n| n == name)) => {
                 problem(problems, path, "missing", "is required");
             }
             None => {}
         }
-        path.pop();
     }
     match schema.get("additionalProperties") {
         Some(Value::Bool(false)) => {
             for name in map.keys() {
-                path.push(name.as_str().into());
-                problem(problems, path, "extra_forbidden", "is not a known argument");
-                path.pop();
+                problem(problems, Path::Name(&path, name), "extra_forbidden", "is not a known argument");
             }
         }
         Some(Value::Bool(true)) => out.extend(map),
         Some(each) if each.is_object() => {
             for (name, value) in map {
-                path.push(name.as_str().into());
-                let value = coerce(value, each, path, problems);
-                path.pop();
+                let value = coerce(value, each, Path::Name(&path, &name), problems);
                 out.insert(name, value);
             }
         }
@@ -611,8 +632,8 @@ fn coerce_object(value: Value, schema: &Value, path: &mut Vec<Value>, problems: 
     Value::Object(out)
 }
 
-fn problem(problems: &mut Vec<Problem>, path: &[Value], slug: &'static str, message: &str) {
-    problems.push(Problem { path: path.to_vec(), slug, message: message.to_owned() });
+fn problem(problems: &mut Vec<Problem>, path: Path<'_>, slug: &'static str, message: &str) {
+    problems.push(Problem { path: path.steps(), slug, message: message.to_owned() });
 }
 
 #[cfg(test)]

@@ -75,6 +75,8 @@ async fn only_what_the_peer_did_not_look_at_goes_out_again() {
         error_of(|mut respond, _| respond.send_reset(h2::Reason::INTERNAL_ERROR)).await,
         error_of(|mut respond, _| respond.send_reset(h2::Reason::CANCEL)).await,
         error_of(|_, connection| connection.abrupt_shutdown(h2::Reason::INTERNAL_ERROR)).await,
+        // It leaves in peace, but it has taken this request.
+        error_of(|_, connection| connection.abrupt_shutdown(h2::Reason::NO_ERROR)).await,
     ] {
         assert!(!refused(&broken), "{broken:?}");
     }

@@ -19,6 +19,7 @@ mod lines;
 mod names;
 mod packages;
 mod pages;
+mod proxies;
 mod results;
 mod rig;
 mod serving;
