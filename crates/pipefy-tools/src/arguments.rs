@@ -254,6 +254,14 @@ pub fn check(
             problem(&mut problems, Path::Name(&Path::Root, name), "greater_than_equal", "must be at least 1");
         }
     }
+    // Arguments that a tool does not know are left aside, as the reference does. A guard that is misspelt must not be: it would
+    // be taken for off.
+    for given in rest.keys().filter(|given| !own(given)) {
+        if let Some((name, ..)) = shared(op).find(|(name, ..)| plain(name) == plain(given)) {
+            let message = format!("no such argument; the option is written `{name}`");
+            problem(&mut problems, Path::Name(&Path::Root, given), "misspelt_option", &message);
+        }
+    }
     let rest = Value::Object(rest);
     inexact(&rest, Path::Root, &mut problems);
     let checked = coerce(rest, schema, Path::Root, &mut problems);
@@ -264,6 +272,11 @@ pub fn check(
         return Err(ToolError::internal("the arguments are no object"));
     };
     Ok((checked, read_options(&options)))
+}
+
+/// A name without what people write in different ways.
+fn plain(name: &str) -> String {
+    name.chars().filter(|c| !matches!(c, '_' | '-' | ' ')).flat_map(char::to_lowercase).collect()
 }
 
 /// Refuses numbers that lost digits on the way in: integers beyond 64 bits are read as floats, and what would be written is not
@@ -738,6 +751,21 @@ mod tests {
         }
         for bad in [json!(true), json!(1.5), json!(" "), json!(null), json!([]), json!({})] {
             assert_eq!(slugs(json!({"card_id": bad})), [("card_id".to_owned(), "value_error".to_owned())]);
+        }
+    }
+
+    #[test]
+    fn a_misspelt_option_is_not_taken_for_none() {
+        const WRITE: Op = Op::write("write", crate::Domain::Workflow, crate::Shape::Raw);
+        for name in ["dryRun", "dryrun", "dry-run", "Dry_Run", "idempotencyKey", "Verify", "REST"] {
+            let error =
+                check(&WRITE, &schema_of::<Sample>(), json!({"card_id": 1, name: true}).as_object().unwrap().clone());
+            let message = error.unwrap_err().message;
+            assert!(message.contains(&format!("{name}: no such argument; the option is written `")), "{message}");
+        }
+        // Of the tool's own, and of no option: as ever.
+        for known in [json!({"card_id": 1, "Title": "x"}), json!({"card_id": 1, "other": true})] {
+            assert!(check(&WRITE, &schema_of::<Sample>(), known.as_object().unwrap().clone()).is_ok(), "{known}");
         }
     }
 

@@ -136,10 +136,22 @@ pub fn prove(data: &Data) -> Result<(), Error> {
         return Err(Error::NoPayload { field: "data".to_owned(), kind });
     };
     for (field, payload) in roots {
-        if payload.is_null() {
+        // Something was asked of every payload, so an empty one answers nothing.
+        let empty = match payload {
+            Value::Object(object) => object.is_empty(),
+            Value::Array(list) => list.is_empty(),
+            Value::String(text) => text.is_empty(),
+            other => matches!(other, Value::Null | Value::Bool(false)),
+        };
+        if empty {
             return Err(Error::NoPayload { field: field.clone(), kind });
         }
-        let success = payload.get("success").and_then(Value::as_bool);
+        // Lenient in its type, not in what it says.
+        let success = match payload.get("success") {
+            Some(Value::String(text)) => Some(text == "true"),
+            Some(Value::Number(number)) => Some(number.as_i64() == Some(1)),
+            other => other.and_then(Value::as_bool),
+        };
         if success.is_none() && holds_nothing(payload) && payload_reasons(payload).is_empty() {
             return Err(Error::NoPayload { field: field.clone(), kind });
         }
@@ -154,13 +166,24 @@ pub fn prove(data: &Data) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether a payload names things and every one of them is null: `{"card": null}`. A payload that only echoes
-/// `clientMutationId` names nothing; there, coming back without an error is the proof.
+/// Whether a payload names things and every one of them is nothing: `{"card": null}`, `{"card": {"id": null}}`. A payload that
+/// only echoes `clientMutationId` names nothing; there, coming back without an error is the proof, unless it asked for `success`.
 fn holds_nothing(payload: &Value) -> bool {
-    const ABOUT: [&str; 5] = ["clientMutationId", "success", "errors", "userErrors", "__typename"];
+    const ABOUT: [&str; 4] = ["clientMutationId", "errors", "userErrors", "__typename"];
     let Some(payload) = payload.as_object() else { return false };
     let mut things = payload.iter().filter(|(key, _)| !ABOUT.contains(&key.as_str())).peekable();
-    things.peek().is_some() && things.all(|(_, thing)| thing.is_null())
+    things.peek().is_some() && things.all(|(_, thing)| is_nothing(thing))
+}
+
+/// Null, or an object of nothing else. False and an empty list say something.
+fn is_nothing(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Object(object) => {
+            object.iter().filter(|(key, _)| *key != "__typename").all(|(_, value)| is_nothing(value))
+        }
+        _ => false,
+    }
 }
 
 /// Whether a root field holds something.
@@ -211,6 +234,19 @@ mod tests {
             (json!({"createCard": {"card": null}}), false),
             (json!({"createCard": {"card": null, "clientMutationId": "x"}}), false),
             (json!({"moveCardToPhase": {"clientMutationId": null}}), true),
+            (json!({"createCard": {"card": {"phase": {"id": null}, "__typename": "Card"}}}), false),
+            (json!({"createCard": {"card": {"id": null, "title": null}}}), false),
+            (json!({"createCard": {"card": {}}}), false),
+            (json!({"deleteCard": {"success": null}}), false),
+            (json!({"deleteCard": {"success": "false"}}), false),
+            (json!({"deleteCard": {"success": "true"}}), true),
+            (json!({"deleteCard": {"success": 0}}), false),
+            (json!({"deleteCard": {}}), false),
+            (json!({"deleteCard": false}), false),
+            (json!({"deleteCard": ""}), false),
+            (json!({"deleteCard": []}), false),
+            (json!({"updateCard": {"success": null, "card": {"id": "1"}}}), true),
+            (json!({"inviteMembers": {"users": []}}), true),
             (json!({"updateFieldsValues": {"success": true, "updatedNode": null}}), true),
             (json!({"inviteMembers": {"users": null, "errors": [{"message": "no"}]}}), false),
             (json!({}), false),

@@ -30,13 +30,19 @@ impl Bearer {
         &self.0
     }
 
-    /// Whether a text contains this token (used to refuse or mask it elsewhere).
+    fn token(&self) -> Option<&str> {
+        std::str::from_utf8(self.0.as_bytes()).ok()?.strip_prefix("Bearer ")
+    }
+
+    /// Whether a text contains this token (used to refuse it elsewhere).
     pub fn occurs_in(&self, text: &str) -> bool {
-        let bytes = self.0.as_bytes();
-        std::str::from_utf8(bytes)
-            .ok()
-            .and_then(|value| value.strip_prefix("Bearer "))
-            .is_some_and(|token| text.contains(token))
+        self.token().is_some_and(|token| text.contains(token))
+    }
+
+    /// The text with this token masked, where it contains it. A token that is as short as a word stays: it could be one.
+    pub(crate) fn masked(&self, text: &str) -> Option<String> {
+        let token = self.token().filter(|token| token.len() >= 8 && text.contains(token))?;
+        Some(text.replace(token, "***"))
     }
 }
 

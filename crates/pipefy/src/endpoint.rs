@@ -200,7 +200,14 @@ impl GraphqlEndpoint {
         };
         watched.set(RequestEnd::Answered(status));
         drop(watched);
-        let response = GraphqlResponse::parse(status, &bytes);
+        let mut response = GraphqlResponse::parse(status, &bytes);
+        let mut bytes = bytes;
+        // What is said about a failure may repeat the request, and failures are shown and logged.
+        let failed = response.as_ref().is_none_or(|response| !response.errors.is_empty());
+        if failed && let Some(masked) = std::str::from_utf8(&bytes).ok().and_then(|text| bearer.masked(text)) {
+            bytes = Bytes::from(masked);
+            response = GraphqlResponse::parse(status, &bytes);
+        }
         // A quota that is used up stays so, whatever the status says.
         let exhausted = response.as_ref().is_some_and(GraphqlResponse::is_exhausted);
         let throttled = response.as_ref().is_some_and(|r| r.is_throttled() && r.data.is_none());
@@ -250,6 +257,9 @@ fn detail(status: u16, response: Option<&GraphqlResponse>, body: &Bytes) -> Stri
     }
     if response::looks_like_html(text) {
         return response::HTML.to_owned();
+    }
+    if serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok_and(|_| text.contains("\"data\"")) {
+        return "the answer holds a value that cannot be read: half a character, a number or a nesting beyond all limits".to_owned();
     }
     response::clip(text, 200)
 }

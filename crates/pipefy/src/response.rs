@@ -107,6 +107,7 @@ impl GraphqlError {
                     _ => None,
                 })
                 .filter(|t| !t.is_empty())
+                .map(|t| clip(&t, CODE))
         };
         let own_text = raw
             .as_str()
@@ -121,22 +122,30 @@ impl GraphqlError {
             })
             .or_else(|| text("error_description"))
             .or_else(|| text("error"));
-        let code = nested("extensions", "code").or_else(|| nested("details", "code")).or_else(|| text("code"));
-        let message = message.unwrap_or_else(|| match &code {
+        let short = |key: &str| text(key).map(|text| clip(&text, CODE));
+        let code = nested("extensions", "code").or_else(|| nested("details", "code")).or_else(|| short("code"));
+        let message = message.map(|text| clip(&text, MESSAGE)).unwrap_or_else(|| match &code {
             Some(code) => format!("Pipefy refused the request ({code})"),
             None => "Pipefy refused the request without saying why".to_owned(),
         });
-        Self {
-            code,
-            correlation_id: nested("extensions", "correlation_id")
-                .or_else(|| nested("details", "correlation_id"))
-                .or_else(|| text("correlation_id")),
-            path: raw.get("path").cloned(),
-            message,
-            raw,
-        }
+        let correlation_id = nested("extensions", "correlation_id")
+            .or_else(|| nested("details", "correlation_id"))
+            .or_else(|| short("correlation_id"));
+        let path = raw.get("path").cloned();
+        let raw = match raw.to_string() {
+            text if text.len() > RAW => serde_json::json!({ "clipped": clip(&text, MESSAGE) }),
+            _ => raw,
+        };
+        Self { code, correlation_id, path, message, raw }
     }
 }
+
+/// Characters of a message and of a code, and bytes of an error as it came, that are kept at most.
+const MESSAGE: usize = 2_000;
+const CODE: usize = 200;
+const RAW: usize = 8_000;
+/// Errors of one answer that are kept at most.
+const ERRORS: usize = 20;
 
 pub(crate) const HTML: &str = "Pipefy answered with an HTML page instead of JSON";
 
@@ -151,6 +160,42 @@ pub(crate) fn clip(text: &str, limit: usize) -> String {
         Some((end, _)) => format!("{}...", text.get(..end).unwrap_or_default()),
         None => text.to_owned(),
     }
+}
+
+/// Whether well-formed JSON holds something that may have no value all the same: half a surrogate pair, a number beyond what
+/// numbers can be, a hundred levels. Most answers are passed on without being parsed; this is looked for in one pass.
+fn is_odd(json: &[u8]) -> bool {
+    let (mut depth, mut digits, mut at) = (0_usize, 0_usize, 0);
+    while let Some(byte) = json.get(at) {
+        at += 1;
+        digits = if byte.is_ascii_digit() { digits + 1 } else { 0 };
+        match byte {
+            b'"' => loop {
+                let Some(found) = json.get(at..).and_then(|rest| memchr::memchr2(b'"', b'\\', rest)) else {
+                    return true;
+                };
+                at += found + 1;
+                if json.get(at - 1) == Some(&b'"') {
+                    break;
+                }
+                if json.get(at) == Some(&b'u') && matches!(json.get(at + 1), Some(b'd' | b'D')) {
+                    return true;
+                }
+                at += 1;
+            },
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            // `true` and `false` have no digit before their letter.
+            b'e' | b'E' if at.checked_sub(2).and_then(|before| json.get(before)).is_some_and(u8::is_ascii_digit) => {
+                return true;
+            }
+            _ => {}
+        }
+        if depth > 100 || digits > 300 {
+            return true;
+        }
+    }
+    false
 }
 
 /// A GraphQL answer: data and errors together.
@@ -177,11 +222,19 @@ impl GraphqlResponse {
             error: Option<Value>,
         }
         let wire: Wire<'_> = serde_json::from_slice(body).ok()?;
-        let data =
-            wire.data.filter(|raw| raw.get() != "null").map(|raw| Data::trusted(body.slice_ref(raw.get().as_bytes())));
+        let data = wire.data.map(RawValue::get).filter(|raw| *raw != "null");
+        if data.is_some_and(|raw| is_odd(raw.as_bytes()) && serde_json::from_str::<Value>(raw).is_err()) {
+            return None;
+        }
+        let data = data.map(|raw| Data::trusted(body.slice_ref(raw.as_bytes())));
         let mut errors: Vec<GraphqlError> = match wire.errors {
             None | Some(Value::Null) => Vec::new(),
-            Some(Value::Array(list)) => list.into_iter().map(GraphqlError::from_value).collect(),
+            Some(Value::Array(mut list)) => {
+                let more = list.len().saturating_sub(ERRORS);
+                list.truncate(ERRORS);
+                let more = (more > 0).then(|| Value::from(format!("and {more} more errors")));
+                list.into_iter().chain(more).map(GraphqlError::from_value).collect()
+            }
             Some(one) => vec![GraphqlError::from_value(one)],
         };
         if let Some(error) = wire.error.filter(|e| !e.is_null()) {
@@ -302,6 +355,53 @@ mod tests {
     fn data_is_kept_as_it_came() {
         let response = parse(200, r#"{ "data": {"a": 1.50 , "b":[9007199254740993]} }"#).unwrap();
         assert_eq!(response.data.unwrap().text(), r#"{"a": 1.50 , "b":[9007199254740993]}"#);
+    }
+
+    #[test]
+    fn data_that_has_no_value_is_no_answer() {
+        let deep = |levels: usize| format!("{}1{}", "[".repeat(levels), "]".repeat(levels));
+        for (value, good) in [
+            (r#""\ud83d""#.to_owned(), false),
+            (r#""\uDe00 x""#.to_owned(), false),
+            (r#""\ud83d\ude00""#.to_owned(), true),
+            (r#""\\ud83d""#.to_owned(), true),
+            ("1e400".to_owned(), false),
+            ("[1E+400]".to_owned(), false),
+            ("1e30".to_owned(), true),
+            ("1".repeat(400), false),
+            ("1".repeat(290), true),
+            (deep(200), false),
+            (deep(110), true),
+            (r#"[true,false,null,"1e400","{{{",-0.0]"#.to_owned(), true),
+        ] {
+            let response = parse(200, &format!(r#"{{"data":{{"a":{value}}}}}"#));
+            assert_eq!(response.is_some(), good, "{value}");
+            if let Some(data) = response.and_then(|response| response.data) {
+                assert!(!data.value().is_null() && data.read::<Value>().is_ok(), "{value}");
+            }
+        }
+    }
+
+    proptest::proptest! {
+        /// Whatever JSON comes: what is kept as data has a value.
+        #[test]
+        fn what_is_kept_has_a_value(text in r#"[\[\]{}"\\uDde0-9,:. +-]{0,40}"#) {
+            let body = format!(r#"{{"data":{text}}}"#);
+            if let Some(data) = parse(200, &body).and_then(|response| response.data) {
+                proptest::prop_assert!(data.read::<Value>().is_ok(), "{}", body);
+            }
+        }
+    }
+
+    #[test]
+    fn errors_are_kept_in_part() {
+        let long = "x".repeat(1_000_000);
+        let response = parse(200, &format!(r#"{{"errors":[{{"message":"{long}"}}]}}"#)).unwrap();
+        assert!(response.errors[0].message.len() < 2_100 && response.errors[0].raw.to_string().len() < 9_000);
+        let many = vec![r#"{"message":"no"}"#; 500].join(",");
+        let response = parse(200, &format!(r#"{{"errors":[{many}]}}"#)).unwrap();
+        assert_eq!(response.errors.len(), 21);
+        assert_eq!(response.errors[20].message, "and 480 more errors");
     }
 
     #[test]

@@ -6,6 +6,7 @@
 
 use std::error::Error;
 use std::io::{self, Write};
+use std::net::IpAddr;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -71,12 +72,18 @@ impl Senders {
     /// # Errors
     /// A proxy that cannot be used.
     pub(crate) fn to(&self, uri: Uri) -> Result<Sender, EngineError> {
-        let way = match self.proxies.intercept(&uri) {
-            None => Way::Direct(self.direct.clone()),
-            Some(_) => Way::Proxied(proxied().map_err(|error| EngineError::Http(error.to_string()))?),
+        let way = match !stays_here(uri.host().unwrap_or_default()) && self.proxies.intercept(&uri).is_some() {
+            false => Way::Direct(self.direct.clone()),
+            true => Way::Proxied(proxied().map_err(|error| EngineError::Http(error.to_string()))?),
         };
         Ok(Sender { way, uri })
     }
+}
+
+/// Whether a host is this machine: what goes there goes there, whatever proxies are set. A proxy could not reach it.
+pub(crate) fn stays_here(host: &str) -> bool {
+    let name = host.trim_start_matches('[').trim_end_matches(']').trim_end_matches('.').to_ascii_lowercase();
+    name == "localhost" || name.ends_with(".localhost") || name.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
 }
 
 /// reqwest reads the same variables.

@@ -17,7 +17,7 @@ use crate::budget::Budget;
 use crate::engine::EngineError;
 use crate::error::seconds;
 use crate::response::clip;
-use crate::sender::cause;
+use crate::sender::{cause, stays_here};
 use crate::settings::PipefySettings;
 use crate::url_policy::{GuardedResolver, UploadPolicy, UrlPolicy, UrlPolicyError, dns_gate, validate_url};
 
@@ -140,6 +140,8 @@ struct Inner {
     policy: UrlPolicy,
     gate: Gate,
     plain: OnceLock<Client>,
+    /// For this machine, where no proxy is asked.
+    near: OnceLock<Client>,
     guarded: OnceLock<Client>,
     proxies: OnceLock<Matcher>,
 }
@@ -228,6 +230,7 @@ impl Transfer {
             gate,
             plain: OnceLock::new(),
             guarded: OnceLock::new(),
+            near: OnceLock::new(),
             proxies: OnceLock::new(),
         }))
     }
@@ -256,7 +259,8 @@ impl Transfer {
         budget: &Budget,
     ) -> Result<(), TransferError> {
         let target = self.0.uploads.check("the upload URL", url)?;
-        let client = if target.guarded && !self.is_proxied(&target.url) { self.guarded()? } else { self.plain()? };
+        let client =
+            if target.guarded && !self.is_proxied(&target.url) { self.guarded()? } else { self.plain(&target.url)? };
         let watch = Watch::start(budget, TRANSFER_LIMIT, true)?;
         let secret = target.url.clone();
         let mut request = client.put(target.url).header(CONTENT_LENGTH, length).body(body);
@@ -344,7 +348,7 @@ impl Transfer {
     /// Resolves the host of a guarded hop first (a literal address never reaches a resolver) and picks the client.
     async fn client_for(&self, hop: &Hop, label: &str, watch: &Watch) -> Result<&Client, TransferError> {
         if !hop.guarded {
-            return self.plain();
+            return self.plain(&hop.url);
         }
         let host = hop.url.host_str().unwrap_or_default();
         let port = hop.url.port_or_known_default().unwrap_or(443);
@@ -353,8 +357,11 @@ impl Transfer {
     }
 
     /// For hosts that the operator named; through the proxy of the environment, if any.
-    fn plain(&self) -> Result<&Client, TransferError> {
-        make(&self.0.plain, base())
+    fn plain(&self, url: &Url) -> Result<&Client, TransferError> {
+        match url.host_str().is_some_and(stays_here) {
+            true => make(&self.0.near, base().no_proxy()),
+            false => make(&self.0.plain, base()),
+        }
     }
 
     /// For everybody else's hosts. Nothing is pooled, so every request resolves, and is checked, anew.
@@ -365,7 +372,8 @@ impl Transfer {
     /// Behind a proxy it is the proxy that resolves names: a look-up here would check the wrong thing, or fail.
     fn is_proxied(&self, url: &Url) -> bool {
         let Ok(uri) = url.as_str().parse::<http::Uri>() else { return false };
-        self.0.proxies.get_or_init(Matcher::from_system).intercept(&uri).is_some()
+        !url.host_str().is_some_and(stays_here)
+            && self.0.proxies.get_or_init(Matcher::from_system).intercept(&uri).is_some()
     }
 }
 

@@ -542,6 +542,39 @@ async fn a_large_answer_is_kept_as_it_came() {
 }
 
 #[tokio::test]
+async fn a_token_that_an_answer_repeats_is_masked() {
+    const TOKEN: &str = "canary-token-of-ana";
+    for (status, body) in [
+        (500, format!("token was Bearer {TOKEN}")),
+        (400, format!(r#"{{"error":{{"message":"bad {TOKEN}","details":{{"code":"{TOKEN}"}}}}}}"#)),
+        (200, format!(r#"{{"errors":[{{"message":"bad {TOKEN}","extensions":{{"code":"X","header":"{TOKEN}"}}}}]}}"#)),
+        (200, format!(r#"{{"data":{{"card":null}},"errors":[{{"message":"{TOKEN}"}}]}}"#)),
+        (401, format!(r#"{{"errors":[{{"message":"{TOKEN} is not known"}}]}}"#)),
+        (429, format!(r#"{{"errors":[{{"message":"{TOKEN} is quick"}}]}}"#)),
+    ] {
+        let mock = Mock::start(move |_, _| json(status, &body)).await;
+        let client = engine(&mock).session(token(TOKEN));
+        let error = client.query(&cards::get_card("1", true), &within(300)).await.unwrap_err();
+        assert!(!error.to_string().contains(TOKEN), "{error}");
+        assert!(!format!("{error:?}").contains(TOKEN), "{error:?}");
+    }
+}
+
+#[tokio::test]
+async fn data_that_cannot_be_read_is_no_empty_answer() {
+    for value in [r#""\ud83d""#.to_owned(), "1e400".to_owned(), format!("{}1{}", "[".repeat(200), "]".repeat(200))] {
+        let mock = Mock::start(move |_, _| {
+            json(200, format!(r#"{{"data":{{"deleteCard":{{"success":true,"x":{value}}}}}}}"#))
+        })
+        .await;
+        let client = session(&mock);
+        let error = read(&client).await.unwrap_err();
+        assert!(error.to_string().contains("cannot be read"), "{error}");
+        assert!(write(&client).await.unwrap_err().may_have_been_applied());
+    }
+}
+
+#[tokio::test]
 async fn no_secret_is_printed_by_anything_that_knows_one() {
     const CANARY: &str = "canary-7f3a9c";
     let mock = Mock::start(|n, _| match n {

@@ -96,14 +96,19 @@ fn through_a_tunnel_the_proxy_sees_no_bearer() {
 }
 
 #[test]
-fn hosts_can_be_left_out() {
+fn what_stays_on_this_machine_asks_no_proxy() {
     let (proxy, pipefy) = (Peer::start(), Peer::start());
     let at = format!("http://{}", proxy.address);
-    for variables in [vec![("HTTPS_PROXY", at.clone())], vec![("http_proxy", at), ("NO_PROXY", "127.0.0.1".to_owned())]]
-    {
-        let run = organizations(&format!("http://{}", pipefy.address), &variables);
+    for name in ["http_proxy", "all_proxy", "HTTPS_PROXY"] {
+        let run = organizations(&format!("http://{}", pipefy.address), &[(name, at.clone())]);
         assert_eq!(run.code, Some(0), "{run}");
         assert!(pipefy.heads().iter().any(|head| head.starts_with("POST /graphql HTTP/1.1\r\n")), "{run}");
     }
+    // The embedded sandbox as well, storage included.
+    let rig = Rig::new().with("HTTP_PROXY", at.clone()).with("http_proxy", at);
+    std::fs::write(rig.home.path().join("a.txt"), "text").unwrap();
+    let pipe = rig.pipe("Purchase Requests");
+    let card = rig.json(&["card", "create", "--pipe", &pipe, "--title", "near", "--json"]).to_string();
+    assert!(card.contains("near"), "{card}");
     assert!(proxy.heads().is_empty());
 }
