@@ -152,7 +152,8 @@ impl GraphqlEndpoint {
             });
         }
         Err(Error::Graphql {
-            applied_in_part: false,
+            // A server that broke says what stopped it, not what it had done before.
+            applied_in_part: kind == OperationKind::Mutation && response.status >= 500 && !response.is_exhausted(),
             endpoint: self.0.kind,
             status: response.status,
             errors: response.errors,
@@ -197,7 +198,7 @@ impl GraphqlEndpoint {
                 })?;
                 let Some(chunk) = chunk else { return Ok((answer.status().as_u16(), asked, bytes)) };
                 if bytes.len() + chunk.len() > ANSWER_LIMIT {
-                    return Err(Attempt::Failed(Error::TooLarge { endpoint, limit: ANSWER_LIMIT }));
+                    return Err(Attempt::Failed(Error::TooLarge { endpoint, limit: ANSWER_LIMIT, kind }));
                 }
                 bytes.extend_from_slice(&chunk);
             }
