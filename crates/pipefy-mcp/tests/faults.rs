@@ -739,9 +739,10 @@ fn junk_over_http_is_answered_and_not_remembered() {
     for way in Way::ALL {
         let (server, session) = way.start(&backend, &[]);
         let session = session.as_deref();
-        let mut bodies: Vec<Vec<u8>> = ["", "{", "nonsense", "[]", "[{}]", "\u{0}\u{1}", "\"", "1e999", "{}{}", "null", "7"]
-            .map(|text| text.as_bytes().to_vec())
-            .to_vec();
+        let mut bodies: Vec<Vec<u8>> =
+            ["", "{", "nonsense", "[]", "[{}]", "\u{0}\u{1}", "\"", "1e999", "{}{}", "null", "7"]
+                .map(|text| text.as_bytes().to_vec())
+                .to_vec();
         let call = |arguments: &str| {
             let params = format!("{{\"name\":\"get_card\",\"arguments\":{arguments}}}");
             message(Some(1), "tools/call", Some(&params)).into_bytes()
@@ -792,13 +793,14 @@ fn junk_over_http_is_answered_and_not_remembered() {
 fn what_was_refused_or_ended_leaves_no_memory() {
     let backend = Backend::start();
     for way in [Way::Sessions, Way::Hosted] {
-        let (server, session) = way.start(&backend, &[("PIPEFY_MCP_LOG_LEVEL", "ERROR")]);
+        // One person sends more than is sent to a server that people use.
+        let (server, session) = way.start(&backend, &[("PIPEFY_MCP_REQUESTS_PER_MINUTE", "0")]);
         let opening = initialize(json!(0), "2025-06-18", json!({})).to_string();
         let good = server.bytes(None, &opening, false);
         let refused = [
             good.replace("application/json, text/event-stream", "text/html"),
             good.replace(&format!("host: {}", server.address), "host: evil.example"),
-            good.replace("authorization: Bearer ", "authorization: Bearer x").replace("content-type: application/json", ""),
+            good.replace("content-type: application/json\r\n", ""),
             server.bytes(None, "{", false),
             server.bytes(None, &message(Some(1), "ping", None), false),
             server.bytes(Some("deadbeef.deadbeef"), &message(Some(1), "ping", None), false),
@@ -1187,7 +1189,8 @@ fn a_signal_on_standard_streams_leaves_nobody_in_the_dark() {
     for id in 0..COUNT {
         let arrived = backend.comments(&card, &format!("stopped-{id}."));
         assert!(arrived <= 1, "{id} was made {arrived} times");
-        let answer = answers.iter().find(|answer| answer["id"] == id).map(|answer| &answer["result"]["structuredContent"]);
+        let answer =
+            answers.iter().find(|answer| answer["id"] == id).map(|answer| &answer["result"]["structuredContent"]);
         match answer {
             Some(answer) if answer["success"] == true => {
                 assert_eq!(arrived, 1, "{answer}");
@@ -1250,7 +1253,8 @@ fn with_a_full_disk_no_key_is_forgotten() {
     // The limit can be taken away again: it is the soft one.
     let server = Remote::start("trap '' XFSZ; ulimit -S -f 512", &["--stateless"], &variables);
     let write = |key: usize| {
-        let comment = json!({"card_id": card, "text": format!("with key {key}."), "idempotency_key": format!("key-{key}")});
+        let comment =
+            json!({"card_id": card, "text": format!("with key {key}."), "idempotency_key": format!("key-{key}")});
         let (status, _, answer) = server.post(None, &call(json!(1), "add_card_comment", comment).to_string());
         assert_eq!(status, 200);
         serde_json::from_str::<Value>(answer["result"]["content"][0]["text"].as_str().unwrap()).unwrap()

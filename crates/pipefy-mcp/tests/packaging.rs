@@ -87,7 +87,8 @@ fn the_fuzz_targets_are_the_ones_that_are_described() {
         files.map(|file| file.unwrap().path().file_stem().unwrap().to_str().unwrap().to_owned()).collect();
     files.sort();
     let page = read("README.md");
-    let mut described: Vec<&str> = page.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next()).collect();
+    let mut described: Vec<&str> =
+        page.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next()).collect();
     described.sort_unstable();
     assert_eq!(files, described);
     let manifest: toml::Table = toml::from_str(&read("Cargo.toml")).unwrap();
