@@ -12,6 +12,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -42,6 +43,12 @@ impl Backend {
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();
         assert!(head.contains(" 200") || head.contains(" 204"), "{head}");
         serde_json::from_str(body).unwrap_or_default()
+    }
+
+    /// A bearer of its issuer, good for an hour.
+    fn mint(&self) -> String {
+        let token = self.ask("POST", "/_sandbox/oidc/tokens", &json!({"expires_in": 3600}));
+        token["access_token"].as_str().unwrap().to_owned()
     }
 
     fn faults(&self, plan: Value) {
@@ -103,26 +110,48 @@ impl Process {
     }
 }
 
+/// Ends a process that is still there after ten minutes, so that a test that waits for it fails instead of waiting on.
+struct Watchdog(#[expect(dead_code, reason = "dropping it calls the dog off")] std::sync::mpsc::Sender<()>);
+
+impl Watchdog {
+    fn over(process: Process) -> Self {
+        let (called_off, waits) = std::sync::mpsc::channel::<()>();
+        std::thread::spawn(move || {
+            if waits.recv_timeout(Duration::from_secs(600)) == Err(RecvTimeoutError::Timeout) {
+                process.signal("-KILL");
+            }
+        });
+        Self(called_off)
+    }
+}
+
 /// The server on standard streams, in bytes.
 struct Local {
     child: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
     process: Process,
+    _watchdog: Watchdog,
     _home: tempfile::TempDir,
 }
 
 impl Local {
     fn start(variables: &[(&str, &str)]) -> Self {
+        let mut this = Self::silent(variables);
+        this.write(format!("{}\n", initialize(json!(0), "2025-06-18", json!({}))).as_bytes());
+        assert!(this.receive()["result"].is_object());
+        this
+    }
+
+    /// Before anything is said.
+    fn silent(variables: &[(&str, &str)]) -> Self {
         // Where a test needs no Pipefy, there is none.
         let (mut command, home) = child::command(&[], &[("PIPEFY_TOKEN", DEFAULT_TOKEN)]);
         command.envs(variables.iter().copied());
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let (input, output) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
-        let mut this = Self { process: Process(child.id()), child, input, output, _home: home };
-        this.write(format!("{}\n", initialize(json!(0), "2025-06-18", json!({}))).as_bytes());
-        assert!(this.receive()["result"].is_object());
-        this
+        let process = Process(child.id());
+        Self { process, child, input, output, _watchdog: Watchdog::over(process), _home: home }
     }
 
     fn write(&mut self, bytes: &[u8]) {
@@ -149,11 +178,12 @@ impl Local {
 
     /// It ends in order.
     fn end(self) {
-        let Self { mut child, input, output, .. } = self;
+        // The dog watches to the end.
+        let Self { mut child, input, output, _watchdog, .. } = self;
         drop(input);
         let rest: Vec<String> = output.lines().map(Result::unwrap).collect();
         assert!(rest.is_empty(), "{rest:?}");
-        assert_eq!(child.wait().unwrap().code(), Some(0));
+        assert_eq!(child::ended(&mut child).code(), Some(0));
     }
 }
 
@@ -415,6 +445,20 @@ fn message(id: Option<u64>, method: &str, params: Option<&str>) -> String {
     format!("{{\"jsonrpc\":\"2.0\",{id}\"method\":\"{method}\"{params}}}")
 }
 
+/// What the revision without a handshake has in every message.
+const ENVELOPE: &str = r#""io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}"#;
+
+/// The same parameters in an envelope of that revision, where they can be.
+fn enveloped(params: Option<&str>) -> Option<String> {
+    let Some(params) = params else { return Some(format!("{{\"_meta\":{{{ENVELOPE}}}}}")) };
+    if !params.starts_with('{') || params.contains("_meta") {
+        return Some(params.to_owned());
+    }
+    let rest = params.strip_prefix('{').unwrap();
+    let comma = if rest == "}" { "" } else { "," };
+    Some(format!("{{\"_meta\":{{{ENVELOPE}}}{comma}{rest}"))
+}
+
 /// An answer to a request with odd parameters: a result where they do not matter, else an error of the caller's.
 fn is_fair(answer: &Value, what: &str) {
     assert_eq!(answer["jsonrpc"], "2.0", "{what}: {answer}");
@@ -446,6 +490,32 @@ fn odd_parameters_are_refused_and_the_connection_lives_on() {
         server.is_well();
     }
     server.end();
+
+    // A connection without a handshake, where every message says itself what it is.
+    let mut server = Local::silent(&[]);
+    let known = message(Some(1), "server/discover", enveloped(None).as_deref());
+    let lists = |server: &mut Local| {
+        server.write(format!("{known}\n").as_bytes());
+        let answer = server.receive();
+        assert!(answer["result"]["supportedVersions"].is_array(), "{answer}");
+    };
+    lists(&mut server);
+    for method in METHODS {
+        for params in odd_params() {
+            let line = message(Some(5), method, enveloped(params).as_deref());
+            server.write(format!("{line}\n").as_bytes());
+            let answer = server.receive();
+            assert!(answer["id"] == 5 || answer["id"].is_null(), "{line}: {answer}");
+            is_fair(&answer, &line);
+        }
+    }
+    for method in NOTIFICATIONS {
+        for params in odd_params() {
+            server.write(format!("{}\n", message(None, method, enveloped(params).as_deref())).as_bytes());
+        }
+    }
+    lists(&mut server);
+    server.end();
 }
 
 /// The server over HTTP, on a free port, for the person at this machine.
@@ -458,6 +528,17 @@ struct Remote {
     bearer: Option<String>,
     log: Arc<Mutex<String>>,
     _home: tempfile::TempDir,
+}
+
+fn request_of(address: &str, session: Option<&str>, bearer: Option<&str>, body: &str, close: bool) -> String {
+    let session = session.map(|id| format!("mcp-session-id: {id}\r\n")).unwrap_or_default();
+    let bearer = bearer.map(|it| format!("authorization: Bearer {it}\r\n")).unwrap_or_default();
+    let close = if close { "connection: close\r\n" } else { "" };
+    format!(
+        "POST /mcp HTTP/1.1\r\nhost: {address}\r\ncontent-type: application/json\r\n\
+         accept: application/json, text/event-stream\r\n{session}{bearer}{close}content-length: {}\r\n\r\n{body}",
+        body.len()
+    )
 }
 
 impl Drop for Remote {
@@ -514,24 +595,25 @@ impl Remote {
 
     /// A POST, byte for byte.
     fn bytes(&self, session: Option<&str>, body: &str, close: bool) -> String {
-        let session = session.map(|id| format!("mcp-session-id: {id}\r\n")).unwrap_or_default();
-        let bearer = self.bearer.as_ref().map(|it| format!("authorization: Bearer {it}\r\n")).unwrap_or_default();
-        let close = if close { "connection: close\r\n" } else { "" };
-        format!(
-            "POST /mcp HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\n\
-             accept: application/json, text/event-stream\r\n{session}{bearer}{close}content-length: {}\r\n\r\n{body}",
-            self.address,
-            body.len()
-        )
+        request_of(&self.address, session, self.bearer.as_deref(), body, close)
     }
 
     /// Status, session id and message of the answer on a connection of its own.
     fn post(&self, session: Option<&str>, body: &str) -> (u16, Option<String>, Value) {
+        self.post_bytes(session, "", body.as_bytes())
+    }
+
+    /// The same for bytes of any kind, with further header lines.
+    fn post_bytes(&self, session: Option<&str>, more: &str, body: &[u8]) -> (u16, Option<String>, Value) {
         let mut stream = self.connect();
-        stream.write_all(self.bytes(session, body, true).as_bytes()).unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        parsed(&answer)
+        let head = self.bytes(session, "", true);
+        let head = head.trim_end().replace("content-length: 0", &format!("{more}content-length: {}", body.len()));
+        // A server that has seen enough need not read the rest.
+        let _early = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(b"\r\n\r\n"));
+        let _early = stream.write_all(body);
+        let mut answer = Vec::new();
+        let _reset = stream.read_to_end(&mut answer);
+        parsed(&String::from_utf8_lossy(&answer))
     }
 
     fn open(&self) -> String {
@@ -562,12 +644,50 @@ impl Remote {
     }
 }
 
+/// How a server over HTTP is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Sessions,
+    Stateless,
+    /// For many people, each with a bearer of the sandbox's issuer.
+    Hosted,
+    HostedStateless,
+}
+
+impl Way {
+    const ALL: [Self; 4] = [Self::Sessions, Self::Stateless, Self::Hosted, Self::HostedStateless];
+
+    fn is_stateless(self) -> bool {
+        matches!(self, Self::Stateless | Self::HostedStateless)
+    }
+
+    /// A server in front of `backend`, and the session that everything is sent in, if there are sessions.
+    fn start(self, backend: &Backend, more: &[(&str, &str)]) -> (Remote, Option<String>) {
+        let arguments: &[&str] = if self.is_stateless() { &["--stateless"] } else { &[] };
+        let issuer = format!("{}/realms/pipefy", backend.url);
+        let mut variables = backend.variables();
+        let hosted = matches!(self, Self::Hosted | Self::HostedStateless);
+        if hosted {
+            variables.extend([
+                ("PIPEFY_MCP_PROFILE", "remote"),
+                ("PIPEFY_MCP_RS_RESOURCE_SERVER_URL", "http://127.0.0.1/mcp"),
+                ("PIPEFY_JWT_ISSUER_URL", &issuer),
+                ("PIPEFY_JWT_ALLOW_INSECURE_URLS", "true"),
+            ]);
+        }
+        variables.extend(more);
+        let mut server = Remote::start("", arguments, &variables);
+        server.bearer = hosted.then(|| backend.mint());
+        let session = (!self.is_stateless()).then(|| server.open());
+        (server, session)
+    }
+}
+
 #[test]
 fn odd_parameters_over_http_leave_the_session_as_it_was() {
     let backend = Backend::start();
-    for arguments in [&[][..], &["--stateless"]] {
-        let server = Remote::start("", arguments, &backend.variables());
-        let session = arguments.is_empty().then(|| server.open());
+    for way in Way::ALL {
+        let (server, session) = way.start(&backend, &[]);
         let session = session.as_deref();
         for method in METHODS {
             for params in odd_params() {
@@ -590,7 +710,170 @@ fn odd_parameters_over_http_leave_the_session_as_it_was() {
             }
             server.is_well(session);
         }
+        // The revision without sessions says in every message what it is; a message that does so wrongly is refused too.
+        for method in METHODS.into_iter().chain(["subscriptions/listen"]) {
+            for params in odd_params() {
+                let line = message(Some(5), method, enveloped(params).as_deref());
+                // A subscription that was understood would stay open.
+                if method == "subscriptions/listen" && params.is_none_or(|params| params.starts_with('{')) {
+                    continue;
+                }
+                for name in ["", "mcp-name: get_card\r\n"] {
+                    let more = format!("mcp-protocol-version: 2026-07-28\r\nmcp-method: {method}\r\n{name}");
+                    let (status, opened, answer) = server.post_bytes(None, &more, line.as_bytes());
+                    assert!(status == 200 || (400..500).contains(&status), "{line}: {status} {answer}");
+                    is_fair(&answer, &line);
+                    assert_eq!(opened, None, "{line} opened a session");
+                }
+            }
+        }
+        server.is_well(session);
         assert_eq!(server.metric("pipefy_mcp_sessions"), u64::from(session.is_some()));
+    }
+}
+
+/// Bodies that are no messages, or are nested without reason, or are no text at all: each is answered, and nothing of them is kept.
+#[test]
+fn junk_over_http_is_answered_and_not_remembered() {
+    let backend = Backend::start();
+    for way in Way::ALL {
+        let (server, session) = way.start(&backend, &[]);
+        let session = session.as_deref();
+        let mut bodies: Vec<Vec<u8>> =
+            ["", "{", "nonsense", "[]", "[{}]", "\u{0}\u{1}", "\"", "1e999", "{}{}", "null", "7"]
+                .map(|text| text.as_bytes().to_vec())
+                .to_vec();
+        let call = |arguments: &str| {
+            let params = format!("{{\"name\":\"get_card\",\"arguments\":{arguments}}}");
+            message(Some(1), "tools/call", Some(&params)).into_bytes()
+        };
+        for depth in [200, 5_000, 200_000] {
+            for (open, close) in [("{\"a\":", "}"), ("[", "]"), ("{\"a\":[", "]}"), ("{", ""), ("[", "")] {
+                // The largest take their time.
+                if depth == 200_000 && open.len() > 1 {
+                    continue;
+                }
+                let nested = format!("{}1{}", open.repeat(depth), close.repeat(depth));
+                bodies.push(call(&nested));
+                bodies.push(call(&format!("{{\"card_id\":{nested}}}")));
+                bodies.push(message(Some(1), "tools/list", Some(&format!("{{\"_meta\":{nested}}}"))).into_bytes());
+                bodies.push(nested.into_bytes());
+            }
+        }
+        for bad in [&b"\xff"[..], b"\xc0\x80", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xe2\x82", b"\x80"] {
+            let (before, after) = (call("{\"card_id\":\""), b"\"}}}".to_vec());
+            bodies.push([&before[..before.len() - 2], bad, &after].concat());
+            bodies.push([bad, &call("{}")].concat());
+            bodies.push(bad.to_vec());
+        }
+        bodies.push(call("{\"card_id\":\"\\ud800\"}"));
+        let round = || {
+            for body in &bodies {
+                let (status, opened, answer) = server.post_bytes(session, "", body);
+                let shown = String::from_utf8_lossy(&body[..body.len().min(80)]);
+                let refused = (400..500).contains(&status) || (status == 200 && answer.get("error").is_some());
+                assert!(refused, "{way:?} {shown}: {status} {answer}");
+                assert!(opened.is_none() || opened.as_deref() == session, "{way:?} {shown} opened a session");
+            }
+            server.is_well(session);
+        };
+        round();
+        let (descriptors, memory) = (server.process.descriptors(), server.process.memory("VmRSS"));
+        (0..3).for_each(|_| round());
+        server.gives_back(descriptors);
+        let after = server.process.memory("VmRSS");
+        assert!(after < memory + 16 * MIB, "{way:?}: {memory} before, {after} after");
+        assert_eq!(server.metric("pipefy_mcp_sessions"), u64::from(session.is_some()));
+        assert_eq!(server.metric("pipefy_mcp_tool_calls_running"), 0);
+    }
+}
+
+/// Thousands of requests that are refused, and hundreds of sessions that come and go: nothing of them stays, not even memory.
+#[test]
+fn what_was_refused_or_ended_leaves_no_memory() {
+    let backend = Backend::start();
+    for way in [Way::Sessions, Way::Hosted] {
+        // One person sends more than is sent to a server that people use.
+        let (server, session) = way.start(&backend, &[("PIPEFY_MCP_REQUESTS_PER_MINUTE", "0")]);
+        let opening = initialize(json!(0), "2025-06-18", json!({})).to_string();
+        let good = server.bytes(None, &opening, false);
+        let refused = [
+            good.replace("application/json, text/event-stream", "text/html"),
+            good.replace(&format!("host: {}", server.address), "host: evil.example"),
+            good.replace("content-type: application/json\r\n", ""),
+            server.bytes(None, "{", false),
+            server.bytes(None, &message(Some(1), "ping", None), false),
+            server.bytes(Some("deadbeef.deadbeef"), &message(Some(1), "ping", None), false),
+        ];
+        let refuse = |count: usize| {
+            let mut wire = Wire(BufReader::new(server.connect()));
+            for request in refused.iter().cycle().take(count) {
+                let (status, _) = wire.exchange(request);
+                assert!((400..500).contains(&status), "{status}: {request}");
+            }
+        };
+        let open_and_end = |count: usize| {
+            let mut wire = Wire(BufReader::new(server.connect()));
+            for _ in 0..count {
+                let (status, session) = wire.exchange(&good);
+                assert_eq!(status, 200);
+                let session = session.expect("a session id");
+                let end = server.bytes(Some(&session), "", false).replacen("POST", "DELETE", 1);
+                assert_eq!(wire.exchange(&end).0, 200);
+            }
+        };
+        // Everything that is set up once has been before memory is looked at.
+        refuse(1_500);
+        open_and_end(250);
+        let (descriptors, memory) = (server.process.descriptors(), server.process.memory("VmRSS"));
+        refuse(6_000);
+        open_and_end(750);
+        server.gives_back(descriptors);
+        let after = server.process.memory("VmRSS");
+        assert!(after < memory + 8 * MIB, "{way:?}: {memory} before, {after} after");
+        assert_eq!(server.metric("pipefy_mcp_sessions"), 1);
+        server.is_well(session.as_deref());
+    }
+}
+
+/// One connection for many requests, read by the head of each answer.
+struct Wire(BufReader<TcpStream>);
+
+impl Wire {
+    /// Status and session id.
+    fn exchange(&mut self, request: &str) -> (u16, Option<String>) {
+        self.0.get_mut().write_all(request.as_bytes()).unwrap();
+        let (mut status, mut session, mut length) = (0, None, None);
+        loop {
+            let mut line = String::new();
+            assert!(self.0.read_line(&mut line).unwrap() > 0, "the connection ended: {request}");
+            let line = line.trim_end().to_ascii_lowercase();
+            if let Some((name, value)) = line.split_once(": ") {
+                match name {
+                    "mcp-session-id" => session = Some(value.to_owned()),
+                    "content-length" => length = Some(value.parse().unwrap()),
+                    _ => {}
+                }
+            } else if line.is_empty() {
+                break;
+            } else {
+                status = line.split(' ').nth(1).unwrap().parse().unwrap();
+            }
+        }
+        match length {
+            Some(length) => drop(std::io::copy(&mut self.0.by_ref().take(length), &mut std::io::sink()).unwrap()),
+            // In chunks, to the one that is empty.
+            None => loop {
+                let mut line = String::new();
+                self.0.read_line(&mut line).unwrap();
+                let size = u64::from_str_radix(line.trim(), 16).unwrap();
+                std::io::copy(&mut self.0.by_ref().take(size + 2), &mut std::io::sink()).unwrap();
+                if size == 0 {
+                    break;
+                }
+            },
+        }
+        (status, session)
     }
 }
 
@@ -643,25 +926,15 @@ fn a_clock_that_is_set_wrong_loses_nothing() {
         std::fs::rename(new, &clock).unwrap();
     };
     set("+0");
-    let issuer = format!("{}/realms/pipefy", backend.url);
-    let mut variables = backend.variables();
-    variables.extend([
+    let faked = [
         ("LD_PRELOAD", library.to_str().unwrap()),
         ("FAKETIME_TIMESTAMP_FILE", clock.to_str().unwrap()),
         ("FAKETIME_NO_CACHE", "1"),
         ("FAKETIME_DONT_FAKE_MONOTONIC", "1"),
-        ("PIPEFY_MCP_PROFILE", "remote"),
-        ("PIPEFY_MCP_RS_RESOURCE_SERVER_URL", "http://127.0.0.1/mcp"),
-        ("PIPEFY_JWT_ISSUER_URL", &issuer),
-        ("PIPEFY_JWT_ALLOW_INSECURE_URLS", "true"),
-    ]);
-    let mint = || {
-        let token = backend.ask("POST", "/_sandbox/oidc/tokens", &json!({"expires_in": 3600}));
-        token["access_token"].as_str().map(str::to_owned)
-    };
-    let mut server = Remote::start("", &[], &variables);
-    server.bearer = mint();
-    let session = server.open();
+    ];
+    let mint = || Some(backend.mint());
+    let (mut server, session) = Way::Hosted.start(&backend, &faked);
+    let session = session.unwrap();
     let ask = |server: &Remote, tool: &str, arguments: Value| {
         let (status, _, answer) = server.post(Some(&session), &call(json!(1), tool, arguments).to_string());
         (status, answer["result"]["structuredContent"].clone())
@@ -709,18 +982,19 @@ fn without_descriptors_it_waits_and_recovers() {
     let server = Remote::start("ulimit -n 64", &["--sandbox", "--sandbox-data", ":memory:"], &[]);
     let session = server.open();
     let before = server.process.descriptors();
-    let mut connected = server.connect();
-    connected.write_all(server.bytes(Some(&session), &message(Some(1), "ping", None), false).as_bytes()).unwrap();
-    let mut some = [0; 4096];
-    assert!(connected.read(&mut some).unwrap() > 0);
+    let mut connected = Wire(BufReader::new(server.connect()));
+    let asks = |wire: &mut Wire, message: &str| wire.exchange(&server.bytes(Some(&session), message, false)).0;
+    assert_eq!(asks(&mut connected, &message(Some(1), "ping", None)), 200);
     let crowd: Vec<TcpStream> = (0..100).map(|_| server.connect()).collect();
     until("it says that it has none left", || server.log.lock().unwrap().contains("no connection can be accepted now"));
     let (worked, begun) = (server.process.worked(), Instant::now());
     std::thread::sleep(Duration::from_secs(3));
     let share = (server.process.worked() - worked).as_secs_f64() / begun.elapsed().as_secs_f64();
     assert!(share < 0.3, "it works {share} of the time for nothing");
-    connected.write_all(server.bytes(Some(&session), &message(Some(2), "ping", None), false).as_bytes()).unwrap();
-    assert!(connected.read(&mut some).unwrap() > 0, "who is connected is served");
+    assert_eq!(asks(&mut connected, &message(Some(2), "ping", None)), 200, "who is connected is served");
+    // A call may find no descriptor for its way to Pipefy; it is answered all the same.
+    let organizations = call(json!(3), "list_organizations", json!({})).to_string();
+    assert_eq!(asks(&mut connected, &organizations), 200);
     let lines = server.log.lock().unwrap().matches("no connection can be accepted now").count();
     assert!(lines < 30, "{lines} lines of log");
     drop(crowd);
@@ -777,31 +1051,76 @@ fn peers_that_stand_still_are_let_go() {
     drop(peers);
 }
 
+/// The same on HTTP/2, where a peer can take nothing without the connection standing still: who is idle, and who grants no room for
+/// its answers.
+#[test]
+fn peers_on_http_2_that_stand_still_are_let_go() {
+    use hyper::client::conn::http2;
+    use hyper_util::rt::{TokioExecutor, TokioIo};
+    let variables = [
+        ("PIPEFY_MCP_HEADER_TIMEOUT_SECONDS", "2"),
+        ("PIPEFY_MCP_BODY_TIMEOUT_SECONDS", "2"),
+        ("PIPEFY_TOKEN", DEFAULT_TOKEN),
+    ];
+    let server = Remote::start("", &["--stateless"], &variables);
+    server.is_well(None);
+    let before = server.process.descriptors();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let peers: Vec<_> = [65_535, 0, 1]
+        .into_iter()
+        .flat_map(|room| [room; 5])
+        .map(|room| {
+            runtime.block_on(async {
+                let stream = tokio::net::TcpStream::connect(&server.address).await.unwrap();
+                let mut builder = http2::Builder::new(TokioExecutor::new());
+                builder.initial_stream_window_size(room);
+                let (mut sender, connection) = builder.handshake(TokioIo::new(stream)).await.unwrap();
+                let connection = tokio::spawn(connection);
+                let body = bytes::Bytes::from(message(Some(1), "tools/list", None));
+                let request = http::Request::post(format!("http://{}/mcp", server.address))
+                    .header("content-type", "application/json")
+                    .header("accept", "application/json, text/event-stream")
+                    .body(http_body_util::Full::new(body))
+                    .unwrap();
+                let answer = sender.send_request(request).await.unwrap();
+                assert_eq!(answer.status().as_u16(), 200);
+                // With the usual room a part of the answer comes, and all of it is read; then nothing more is said.
+                let read = match room {
+                    65_535 => Err(http_body_util::BodyExt::collect(answer.into_body()).await.unwrap().to_bytes().len()),
+                    _ => Ok(answer),
+                };
+                assert!(read.as_ref().err().is_none_or(|length| *length > 100_000));
+                (sender, connection, read)
+            })
+        })
+        .collect();
+    // The peers still hold their ends, and answer every ping.
+    server.gives_back(before);
+    for (_sender, connection, _read) in peers {
+        let _how = runtime.block_on(async { tokio::time::timeout(LIMIT, connection).await }).expect("it is closed");
+    }
+    server.is_well(None);
+}
+
 /// Who is stopped in the middle of work finishes it: each write that reached Pipefy was answered, and then the process ends.
 #[test]
 fn a_signal_under_load_loses_no_answer() {
-    for arguments in [&[][..], &["--stateless"]] {
+    for way in Way::ALL {
         let backend = Backend::start();
         let card = backend.card();
-        let mut server = Remote::start("", arguments, &backend.variables());
-        let session = arguments.is_empty().then(|| server.open());
+        let (mut server, session) = way.start(&backend, &[]);
         let (done, unanswered) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         backend.faults(json!({"latency_ms": 150}));
         let clients: Vec<_> = (0..8)
             .map(|client| {
-                let (address, card, session) = (server.address.clone(), card.clone(), session.clone());
+                let (address, bearer) = (server.address.clone(), server.bearer.clone());
+                let (card, session) = (card.clone(), session.clone());
                 let (done, unanswered) = (done.clone(), unanswered.clone());
                 let bytes = move |number: usize| {
                     let text = format!("under-load {client} {number}");
                     let id = client * 1_000_000 + number;
                     let body = call(json!(id), "add_card_comment", json!({"card_id": card, "text": text})).to_string();
-                    let session = session.as_ref().map(|id| format!("mcp-session-id: {id}\r\n")).unwrap_or_default();
-                    format!(
-                        "POST /mcp HTTP/1.1\r\nhost: {address}\r\ncontent-type: application/json\r\n\
-                         accept: application/json, text/event-stream\r\n{session}connection: close\r\n\
-                         content-length: {}\r\n\r\n{body}",
-                        body.len()
-                    )
+                    request_of(&address, session.as_deref(), bearer.as_deref(), &body, true)
                 };
                 let address = server.address.clone();
                 std::thread::spawn(move || {
@@ -841,8 +1160,52 @@ fn a_signal_under_load_loses_no_answer() {
         backend.faults(json!({}));
         let arrived = backend.comments(&card, "under-load");
         let (done, unanswered) = (done.load(Ordering::Relaxed), unanswered.load(Ordering::Relaxed));
-        assert_eq!(arrived, done, "writes without an answer ({unanswered} connections were never taken)");
+        assert_eq!(arrived, done, "{way:?}: writes without an answer ({unanswered} connections were never taken)");
     }
+}
+
+/// The same on standard streams: what has reached Pipefy is answered, as done or as what may have been done.
+#[test]
+fn a_signal_on_standard_streams_leaves_nobody_in_the_dark() {
+    let backend = Backend::start();
+    let card = backend.card();
+    let mut server = Local::start(&backend.variables());
+    // Half of them are on their way for ever.
+    let slow = json!({"root_field": "createComment", "probability": 0.5, "latency_ms": 600_000});
+    backend.faults(json!({"latency_ms": 50, "rules": [slow]}));
+    const COUNT: usize = 200;
+    for id in 0..COUNT {
+        let comment = json!({"card_id": card, "text": format!("stopped-{id}.")});
+        server.write(format!("{}\n", call(json!(id), "add_card_comment", comment)).as_bytes());
+    }
+    let mut answers: Vec<Value> = (0..10).map(|_| server.receive()).collect();
+    server.process.signal("-TERM");
+    let mut rest = String::new();
+    server.output.read_to_string(&mut rest).unwrap();
+    answers.extend(rest.lines().map(|line| serde_json::from_str(line).unwrap()));
+    assert_eq!(child::ended(&mut server.child).code(), Some(0));
+    backend.faults(json!({}));
+    let (mut done, mut perhaps) = (0, 0);
+    for id in 0..COUNT {
+        let arrived = backend.comments(&card, &format!("stopped-{id}."));
+        assert!(arrived <= 1, "{id} was made {arrived} times");
+        let answer =
+            answers.iter().find(|answer| answer["id"] == id).map(|answer| &answer["result"]["structuredContent"]);
+        match answer {
+            Some(answer) if answer["success"] == true => {
+                assert_eq!(arrived, 1, "{answer}");
+                done += 1;
+            }
+            Some(answer) => {
+                let told = answer["error"]["details"]["may_have_been_applied"] == true;
+                assert!(arrived == 0 || told, "{id} was made, and its answer does not say so: {answer}");
+                perhaps += usize::from(told);
+            }
+            None => assert_eq!(arrived, 0, "{id} was made, and nobody was told"),
+        }
+    }
+    println!("{done} done, {perhaps} perhaps, {} answers of {COUNT}", answers.len());
+    assert!(done >= 10 && perhaps > 0);
 }
 
 /// A Pipefy that does not answer holds up its own calls only, and they end when their client goes.
@@ -876,6 +1239,59 @@ fn a_pipefy_that_does_not_answer_holds_up_its_own_calls_only() {
     server.gives_back(before);
     backend.faults(json!({}));
     assert_eq!(server.post(Some(&session), &organizations(1)).2["result"]["isError"], false);
+}
+
+/// The disk of the journal is full: no write with a key goes out without its entry, what was made is made once, and with room again
+/// all is as before.
+#[test]
+fn with_a_full_disk_no_key_is_forgotten() {
+    let backend = Backend::start();
+    let card = backend.card();
+    let folder = tempfile::tempdir().unwrap();
+    let mut variables = backend.variables();
+    variables.push(("XDG_DATA_HOME", folder.path().to_str().unwrap()));
+    // The limit can be taken away again: it is the soft one.
+    let server = Remote::start("trap '' XFSZ; ulimit -S -f 512", &["--stateless"], &variables);
+    let write = |key: usize| {
+        let comment =
+            json!({"card_id": card, "text": format!("with key {key}."), "idempotency_key": format!("key-{key}")});
+        let (status, _, answer) = server.post(None, &call(json!(1), "add_card_comment", comment).to_string());
+        assert_eq!(status, 200);
+        serde_json::from_str::<Value>(answer["result"]["content"][0]["text"].as_str().unwrap()).unwrap()
+    };
+    let made = |key: usize| backend.comments(&card, &format!("with key {key}."));
+    let mut key = 0;
+    let refused = loop {
+        let answer = write(key);
+        if answer["success"] != true {
+            break answer;
+        }
+        key += 1;
+        assert!(key < 2_000, "the disk never fills up");
+    };
+    assert_eq!(refused["error"]["code"], "JOURNAL_UNAVAILABLE", "{refused}");
+    assert!(key > 0 && made(key) == 0, "{key}");
+    // Whether or not its end could be put down, what went out is not sent again.
+    let told = |answer: &Value, codes: &[&str]| {
+        answer["idempotency"]["replayed"] == true || codes.iter().any(|code| answer["error"]["code"] == *code)
+    };
+    let again = write(key - 1);
+    assert!(told(&again, &["OUTCOME_UNKNOWN", "JOURNAL_UNAVAILABLE"]) && made(key - 1) == 1, "{again}");
+    // Without a key there is nothing to put down.
+    let plain = json!({"card_id": card, "text": "without a key"});
+    let (_, _, answer) = server.post(None, &call(json!(1), "add_card_comment", plain).to_string());
+    assert_eq!(answer["result"]["isError"], false, "{answer}");
+    // Room again.
+    let pid = server.process.0.to_string();
+    assert!(Command::new("prlimit").args(["--fsize=unlimited", "--pid", &pid]).status().unwrap().success());
+    let answer = write(key);
+    assert_eq!((&answer["success"], made(key)), (&json!(true), 1), "{answer}");
+    for old in [0, key / 2, key - 1] {
+        let answer = write(old);
+        assert!(told(&answer, &["OUTCOME_UNKNOWN"]) && made(old) == 1, "{answer}");
+    }
+    let answer = write(key);
+    assert_eq!((&answer["idempotency"]["replayed"], made(key)), (&json!(true), 1), "{answer}");
 }
 
 /// The disk of the audit log is full: no write goes out without its line; reads do; with room again, writes too.

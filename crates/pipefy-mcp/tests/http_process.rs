@@ -9,10 +9,10 @@ mod child;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use backend::parsed;
-use child::{call, command, initialize};
+use child::{call, command, ended, initialize};
 use serde_json::{Value, json};
 
 struct Server {
@@ -42,7 +42,7 @@ impl Server {
     /// Status, session id and JSON of the answer.
     fn post(&self, session: Option<&str>, headers: &str, body: &Value) -> (u16, Option<String>, Value) {
         let mut stream = TcpStream::connect(&self.address).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(90))).unwrap();
         let body = body.to_string();
         let session = session.map(|id| format!("mcp-session-id: {id}\r\n")).unwrap_or_default();
         write!(
@@ -100,9 +100,7 @@ fn a_signal_ends_it_with_0_and_a_taken_port_with_3() {
         command(&["--sandbox", "--sandbox-data", ":memory:", "--transport", "http", "--port", &port], &[]);
     let output = taken.stdin(Stdio::null()).output().unwrap();
     assert_eq!(output.status.code(), Some(3), "{}", String::from_utf8_lossy(&output.stderr));
-    let start = Instant::now();
     let pid = server.child.id().to_string();
     assert!(std::process::Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
-    assert_eq!(server.child.wait().unwrap().code(), Some(0));
-    assert!(start.elapsed() < Duration::from_secs(20));
+    assert_eq!(ended(&mut server.child).code(), Some(0));
 }

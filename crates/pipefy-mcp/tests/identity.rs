@@ -92,7 +92,7 @@ impl Session {
     }
 
     async fn answer(&mut self) -> (usize, Value) {
-        let answer = tokio::time::timeout(Duration::from_secs(10), self.from_server.recv()).await.unwrap().unwrap();
+        let answer = tokio::time::timeout(Duration::from_secs(90), self.from_server.recv()).await.unwrap().unwrap();
         let value = serde_json::to_value(&answer).unwrap();
         match answer {
             JsonRpcMessage::Response(response) => {

@@ -402,10 +402,18 @@ enum Known {
 const HTML: &str = "<html><body><h1>Bad gateway canary-page</h1></body></html>";
 
 /// Faults of a mutation: what happens, what is known then, the code.
-const FAULTS: [(&str, Fault, Known, Option<&str>); 16] = [
+const FAULTS: [(&str, Fault, Known, Option<&str>); 19] = [
     ("no answer in time", Fault::Silence, Known::Perhaps, Some("TIMEOUT")),
     ("a reset connection", Fault::Reset, Known::Perhaps, None),
     ("502 with HTML", Fault::Text(502, HTML), Known::Perhaps, None),
+    ("503 with nothing", Fault::Text(503, ""), Known::Perhaps, None),
+    ("504 with JSON", Fault::Text(504, "{\"message\":\"upstream timed out\"}"), Known::Perhaps, None),
+    (
+        "500 with a reason",
+        Fault::Text(500, "{\"data\":null,\"errors\":[{\"message\":\"Something broke\"}]}"),
+        Known::Perhaps,
+        None,
+    ),
     ("429", Fault::Text(429, "{\"errors\":[{\"message\":\"slow down\"}]}"), Known::No, Some("RATE_LIMITED")),
     ("200 with HTML", Fault::Text(200, HTML), Known::Perhaps, None),
     ("200 with nothing", Fault::Text(200, ""), Known::Perhaps, None),
@@ -429,8 +437,8 @@ const FAULTS: [(&str, Fault, Known, Option<&str>); 16] = [
         Known::No,
         Some("UNAUTHENTICATED"),
     ),
-    ("no data", Fault::Text(200, "{\"data\":null}"), Known::Failed, None),
-    ("empty data", Fault::Text(200, "{\"data\":{}}"), Known::Failed, None),
+    ("no data", Fault::Text(200, "{\"data\":null}"), Known::Perhaps, None),
+    ("empty data", Fault::Text(200, "{\"data\":{}}"), Known::Perhaps, None),
     ("a null root field", Fault::Root("null"), Known::Perhaps, None),
     ("success: false", Fault::Root("{\"success\":false}"), Known::Failed, None),
     (
@@ -515,7 +523,7 @@ async fn a_read_that_fails_is_told_in_words() {
         }
         for (what, fault, _, code) in FAULTS {
             // Repeated reads would only make the test slow, and the SDK tests them; no query answers `success`.
-            let repeated = matches!(fault, Fault::Silence | Fault::Reset | Fault::Text(429 | 502, _));
+            let repeated = matches!(fault, Fault::Silence | Fault::Reset | Fault::Text(429 | 502 | 503 | 504, _));
             if repeated || matches!(fault, Fault::Root(payload) if payload != "null") {
                 continue;
             }

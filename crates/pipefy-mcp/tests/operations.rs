@@ -74,6 +74,7 @@ async fn probe(url: &str, path: &str) -> Answer {
 
 fn watched() -> HttpOptions {
     let mut options = options();
+    options.drain = LIMIT;
     options.metrics = Some(Arc::default());
     options.metrics_address = Some("127.0.0.1:0".parse().unwrap());
     options
@@ -81,7 +82,7 @@ fn watched() -> HttpOptions {
 
 #[tokio::test]
 async fn metrics_and_probes_have_an_address_of_their_own() {
-    let backend = Backend::start(Duration::from_millis(800)).await;
+    let backend = Backend::start(Duration::ZERO).await;
     let mut server = Server::start(support::local(&backend.url, "t", &[]), Inbound::Open, watched()).await;
     let url = server.metrics.clone().unwrap();
     let session = server.open(&[]).await;
@@ -104,6 +105,7 @@ async fn metrics_and_probes_have_an_address_of_their_own() {
     assert_eq!((probe(&url, "/healthz").await.status, probe(&url, "/readyz").await.status), (200, 200));
 
     // While a call runs to its end, nothing new is sent here, but the process is not dead.
+    backend.hold("t");
     let mut calling = Wire::connect(server.address).await;
     calling.send(&post(&call(2, "get_card", json!({"card_id": "5"})), &[("Mcp-Session-Id", &session)])).await;
     until("the call is out", || !backend.seen().is_empty()).await;
@@ -114,6 +116,7 @@ async fn metrics_and_probes_have_an_address_of_their_own() {
         ready = probe(&url, "/readyz").await;
     }
     assert_eq!((ready.status, probe(&url, "/healthz").await.status), (503, 200));
+    backend.release();
     assert_eq!(calling.exchange(b"").await.json()["result"]["isError"], false);
     tokio::time::timeout(LIMIT, &mut server.ended).await.unwrap().unwrap();
     until("probes end", || std::net::TcpStream::connect(url[7..].strip_suffix("/metrics").unwrap()).is_err()).await;
@@ -239,7 +242,8 @@ async fn a_caller_at_its_limit_leaves_the_others_alone() {
         let mut options = options();
         options.limits.calls_per_owner = 2;
         (options.stateless, options.json_response) = (stateless, json_response);
-        let (server, backend) = hosted(Duration::from_millis(600), options).await;
+        let (server, backend) = hosted(Duration::ZERO, options).await;
+        backend.hold("ana.1");
         let session = if stateless { String::new() } else { server.open(&[("Authorization", "Bearer ana.1")]).await };
         let ana = [("Authorization", "Bearer ana.1"), ("Mcp-Session-Id", session.as_str())];
         let ben = [("Authorization", "Bearer ben.1")];
@@ -257,6 +261,7 @@ async fn a_caller_at_its_limit_leaves_the_others_alone() {
         assert_eq!((refused.status, refused.error_code()), (429, json!(-32000)), "{refused:?}");
         assert_eq!((refused.header("retry-after"), &refused.json()["id"]), (Some("1"), &json!(3)));
         assert_eq!(server.post(&get(4), &ben).await.json()["result"]["isError"], false);
+        backend.release();
         for wire in &mut running {
             assert_eq!(wire.exchange(b"").await.json()["result"]["isError"], false);
         }
@@ -339,9 +344,9 @@ async fn a_caller_that_sends_too_much_is_told_when_to_go_on() {
 /// What a connection gets that was sent `bytes` and nothing more, and how long it was kept.
 async fn stalled(server: &Server, bytes: &[u8]) -> (String, Duration) {
     use tokio::io::AsyncWriteExt as _;
+    let begun = Instant::now();
     let mut stream = tokio::net::TcpStream::connect(server.address).await.unwrap();
     stream.write_all(bytes).await.unwrap();
-    let begun = Instant::now();
     let mut answer = Vec::new();
     let read = tokio::time::timeout(LIMIT, stream.read_to_end(&mut answer)).await.expect("it is not kept for ever");
     read.ok();
@@ -369,15 +374,10 @@ async fn slow_clients_are_not_waited_for() {
     assert!(answer.starts_with("HTTP/1.1 401"), "{answer}");
 }
 
-/// Resident memory in bytes, where the system tells it.
-fn resident() -> Option<u64> {
-    let pages = std::fs::read_to_string("/proc/self/statm").ok()?;
-    Some(pages.split(' ').nth(1)?.parse::<u64>().ok()? * 4096)
-}
-
-/// Field report C06: refused requests and closed sessions leave nothing behind.
+/// Field report C06: refused requests and closed sessions leave nothing behind. Memory is looked at in `faults.rs`, where the
+/// server has a process of its own.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn refused_requests_and_ended_sessions_leave_nothing() {
+async fn refused_requests_and_ended_sessions_leave_no_session() {
     let mut options = watched();
     options.limits.messages_per_minute = None;
     let (server, _backend) = hosted(Duration::ZERO, options).await;
@@ -390,17 +390,9 @@ async fn refused_requests_and_ended_sessions_leave_nothing() {
         post(&call(1, "get_card", json!({})), &[ana]),
         post(&call(1, "get_card", json!({})), &[ana, ("Mcp-Session-Id", "deadbeef.deadbeef")]),
     ];
-    // Everything that is set up once has been before memory is looked at.
-    refuse(&server, &refused, 2_000).await;
-    open_and_end(&server, ana, 200).await;
-    let before = resident();
-    refuse(&server, &refused, 10_000).await;
+    refuse(&server, &refused, 3_000).await;
     open_and_end(&server, ana, 1_000).await;
     assert_eq!(server.app.sessions(), 0);
-    if let (Some(before), Some(after)) = (before, resident()) {
-        let grown = after.saturating_sub(before);
-        assert!(grown < 12 * 1024 * 1024, "memory grew by {grown} bytes");
-    }
     let page = probe(server.metrics.as_ref().unwrap(), "/metrics").await.body;
     assert!(page.lines().any(|line| line == "pipefy_mcp_sessions 0"), "{page}");
 }

@@ -11,9 +11,12 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use backend::Backend;
-use child::{Server, call, initialize, request, run};
+use child::{Server, call, ended, initialize, request, run};
 use pipefy_sandbox::DEFAULT_TOKEN;
 use serde_json::{Value, json};
+
+/// Calls in flight may take five seconds after the end of input; who waits for none of them is well below that.
+const AT_ONCE: Duration = Duration::from_millis(4_900);
 
 impl Backend {
     fn server(&self) -> Server {
@@ -44,7 +47,7 @@ fn a_newcomer_lists_calls_and_leaves() {
     assert_eq!(answer["result"]["structuredContent"], text(&answer));
     let (code, took, rest, errors) = server.end();
     assert_eq!((code, rest), (Some(0), Vec::new()), "{errors}");
-    assert!(took < Duration::from_secs(1), "{took:?}");
+    assert!(took < AT_ONCE, "{took:?}");
     assert!(!errors.contains(DEFAULT_TOKEN));
 }
 
@@ -231,7 +234,7 @@ fn the_end_of_input_loses_no_answer() {
         .collect();
     ids.sort_unstable();
     assert_eq!(ids, [1, 2, 3]);
-    assert!(took < Duration::from_secs(2), "{took:?}");
+    assert!(took < AT_ONCE, "{took:?}");
     let (output, _) = run(&[], &backend.variables(), b"");
     assert_eq!((output.status.code(), output.stdout.len()), (Some(0), 0));
 }
@@ -259,7 +262,7 @@ fn ten_calls_before_any_answer_is_read_all_succeed() {
 #[test]
 fn a_cancelled_call_is_dropped_and_not_answered() {
     let backend = Backend::start();
-    let delay = json!({"latency_ms": 8000});
+    let delay = json!({"latency_ms": 600_000});
     let mut server = backend.server();
     server.initialize("2025-06-18");
     post(&backend, "/_sandbox/faults", &delay);
@@ -272,7 +275,7 @@ fn a_cancelled_call_is_dropped_and_not_answered() {
     assert_eq!(server.receive_within(Duration::from_millis(1500)), None);
     let (code, took, rest, errors) = server.end();
     assert_eq!((code, rest), (Some(0), Vec::new()), "{errors}");
-    assert!(took < Duration::from_secs(1), "{took:?}");
+    assert!(took < AT_ONCE, "{took:?}");
 }
 
 /// Field report A25 and the rest of section 15: a form goes out while the call waits, and its answer comes back to it.
@@ -312,7 +315,7 @@ fn a_form_is_asked_where_the_client_can_be_asked() {
     // Nobody can answer any more: the call goes on as without a form, and the end is not held up.
     let (code, took, rest, errors) = server.end();
     assert_eq!((code, rest.len()), (Some(0), 1), "{errors}");
-    assert!(took < Duration::from_secs(2), "{took:?}");
+    assert!(took < AT_ONCE, "{took:?}");
 }
 
 /// A pipe whose start form has fields.
@@ -488,15 +491,15 @@ fn signals_end_the_server_promptly() {
     for signal in ["-TERM", "-INT"] {
         let mut server = backend.server();
         server.initialize("2025-06-18");
-        post(&backend, "/_sandbox/faults", &json!({"latency_ms": 8000}));
+        post(&backend, "/_sandbox/faults", &json!({"latency_ms": 600_000}));
         server.send(&call(json!(1), "list_organizations", json!({})));
         std::thread::sleep(Duration::from_millis(100));
         let start = Instant::now();
         // A call is in flight and its input stays open: nobody but the signal ends it.
         let pid = server.child.id().to_string();
         assert!(std::process::Command::new("kill").args([signal, &pid]).status().unwrap().success());
-        assert_eq!(server.child.wait().unwrap().code(), Some(0), "{signal}");
-        assert!(start.elapsed() < Duration::from_secs(6), "{signal}");
+        assert_eq!(ended(&mut server.child).code(), Some(0), "{signal}");
+        assert!(start.elapsed() < Duration::from_secs(60), "{signal}");
     }
 }
 
@@ -506,12 +509,12 @@ fn the_end_of_input_waits_for_slow_calls_but_not_for_ever() {
     let backend = Backend::start();
     let mut server = backend.server();
     server.initialize("2025-06-18");
-    post(&backend, "/_sandbox/faults", &json!({"latency_ms": 20000}));
+    post(&backend, "/_sandbox/faults", &json!({"latency_ms": 600_000}));
     server.send(&call(json!(1), "list_organizations", json!({})));
     let (code, took, rest, errors) = server.end();
     assert_eq!(code, Some(0), "{errors}");
     assert!(rest.is_empty(), "{rest:?}");
-    assert!((Duration::from_secs(4)..Duration::from_secs(18)).contains(&took), "{took:?}");
+    assert!((Duration::from_secs(4)..Duration::from_secs(60)).contains(&took), "{took:?}");
 }
 
 #[test]
@@ -526,11 +529,7 @@ fn a_client_that_reads_no_more_ends_the_server() {
         let _gone = writeln!(input, "{}", request(json!(id), "ping", json!({})));
         std::thread::sleep(Duration::from_millis(200));
     }
-    let start = Instant::now();
-    while server.try_wait().unwrap().is_none() {
-        assert!(start.elapsed() < Duration::from_secs(30), "still running");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    ended(&mut server);
 }
 
 /// Some clients connect the streams with sockets, some tests with files.
@@ -547,7 +546,7 @@ fn streams_that_are_no_pipes_work() {
     let mut server =
         command.stdin(Stdio::from(OwnedFd::from(theirs))).stdout(output).stderr(Stdio::null()).spawn().unwrap();
     drop(command);
-    ours.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    ours.set_read_timeout(Some(Duration::from_secs(90))).unwrap();
     let mut lines = BufReader::new(ours.try_clone().unwrap()).lines();
     for message in [initialize(json!(1), "2025-06-18", json!({})), call(json!(2), "list_organizations", json!({}))] {
         writeln!(&ours, "{message}").unwrap();
@@ -555,7 +554,7 @@ fn streams_that_are_no_pipes_work() {
         assert_eq!((&answer["id"], answer.get("result").is_some()), (&message["id"], true), "{answer}");
     }
     ours.shutdown(std::net::Shutdown::Write).unwrap();
-    assert_eq!(server.wait().unwrap().code(), Some(0));
+    assert_eq!(ended(&mut server).code(), Some(0));
 
     let mut file = tempfile::tempfile().unwrap();
     writeln!(file, "{}", request(json!(1), "ping", json!({}))).unwrap();
@@ -789,7 +788,7 @@ fn a_connection_without_handshake_is_served_by_its_envelopes() {
     assert_eq!(acknowledged["method"], "notifications/subscriptions/acknowledged", "{acknowledged}");
     let (code, took, ..) = server.end();
     assert_eq!(code, Some(0));
-    assert!(took < Duration::from_secs(1), "{took:?}");
+    assert!(took < AT_ONCE, "{took:?}");
 
     let mut server = backend.server();
     server.initialize("2025-11-25");

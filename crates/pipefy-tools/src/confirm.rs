@@ -318,5 +318,26 @@ mod tests {
             let key = ConfirmationKey::from_bytes(&[3; 32]);
             prop_assert!(verify(&key, "t", &Map::new(), Some(&text), NOW).is_err());
         }
+
+        /// Only the token itself, for what it was made for, by who made it, in its time.
+        #[test]
+        fn a_changed_token_confirms_nothing(
+            card in "[1-3]{1,2}", other in "[1-3]{1,2}", late in 0..2 * TTL,
+            at in any::<prop::sample::Index>(), by in prop_oneof!["[A-Za-z0-9_.=-]", "\\PC"],
+        ) {
+            let key = ConfirmationKey::from_bytes(&[4; 32]);
+            let about = |card: &str| object(json!({ "card_id": card }));
+            let token = mint(&key, "delete_card", &about(&card), NOW);
+            let at = at.index(token.len());
+            let changed = format!("{}{by}{}", &token[..at], &token[at + 1..]);
+            let good = |key: &ConfirmationKey, tool: &str, card: &str, token: &str, now: i64| {
+                verify(key, tool, &about(card), Some(token), now).is_ok()
+            };
+            prop_assert_eq!(good(&key, "delete_card", &card, &changed, NOW), changed == token, "{} {}", token, changed);
+            prop_assert_eq!(good(&key, "delete_card", &other, &token, NOW), other == card);
+            prop_assert_eq!(good(&key, "delete_card", &card, &token, NOW + late), late < TTL);
+            prop_assert!(!good(&key, "delete_pipe", &card, &token, NOW));
+            prop_assert!(!good(&ConfirmationKey::from_bytes(&[5; 32]), "delete_card", &card, &token, NOW));
+        }
     }
 }

@@ -148,7 +148,8 @@ impl GraphqlEndpoint {
             });
         }
         Err(Error::Graphql {
-            applied_in_part: false,
+            // A server that broke says what stopped it, not what it had done before.
+            applied_in_part: kind == OperationKind::Mutation && response.status >= 500 && !response.is_exhausted(),
             endpoint: self.0.kind,
             status: response.status,
             errors: response.errors,
@@ -194,7 +195,7 @@ impl GraphqlEndpoint {
             }
             Ok(Err((Lost::TooLarge, _))) => {
                 watched.set(RequestEnd::Lost);
-                return Attempt::Failed(Error::TooLarge { endpoint, limit: ANSWER_LIMIT });
+                return Attempt::Failed(Error::TooLarge { endpoint, limit: ANSWER_LIMIT, kind });
             }
             Ok(Ok(answer)) => answer,
         };

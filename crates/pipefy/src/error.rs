@@ -20,7 +20,8 @@ pub enum Error {
         errors: Vec<GraphqlError>,
         /// HTTP status.
         status: u16,
-        /// A mutation whose answer holds errors beside a payload: something may have been changed.
+        /// A mutation whose answer holds errors beside a payload, or came from a server that broke (HTTP 500 and above):
+        /// something may have been changed.
         applied_in_part: bool,
     },
     /// The sign-in was refused and could not be renewed. Nothing was applied.
@@ -95,12 +96,14 @@ pub enum Error {
     #[error(transparent)]
     Credential(#[from] CredentialError),
     /// The answer is larger than allowed.
-    #[error("the answer of the {endpoint} endpoint is larger than {limit} bytes; ask for fewer items or fields")]
+    #[error("the answer of the {endpoint} endpoint is larger than {limit} bytes; ask for fewer items or fields{}", applied(*kind, true))]
     TooLarge {
         /// Which endpoint.
         endpoint: EndpointKind,
         /// Bytes.
         limit: usize,
+        /// Query or mutation.
+        kind: OperationKind,
     },
     /// The answer holds null where the operation's result should be.
     #[error("Pipefy answered nothing for `{field}`{}", null_hint(*kind))]
@@ -201,9 +204,10 @@ impl Error {
     pub fn may_have_been_applied(&self) -> bool {
         match self {
             Self::Graphql { applied_in_part, .. } => *applied_in_part,
-            Self::Http { kind, .. } | Self::Timeout { kind, .. } | Self::NoPayload { kind, .. } => {
-                *kind == OperationKind::Mutation
-            }
+            Self::Http { kind, .. }
+            | Self::Timeout { kind, .. }
+            | Self::NoPayload { kind, .. }
+            | Self::TooLarge { kind, .. } => *kind == OperationKind::Mutation,
             Self::Transport { kind, sent, .. } | Self::Cancelled { kind, sent } => {
                 *sent && *kind == OperationKind::Mutation
             }

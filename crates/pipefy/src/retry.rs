@@ -13,6 +13,9 @@ pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(20);
 /// Shortest pause, so that `Retry-After: 0` never becomes a tight loop (field report C19).
 const SHORTEST_PAUSE: Duration = Duration::from_millis(200);
 
+/// Seconds that a `Retry-After` counts for at most: a day.
+const LONGEST_ASKED: u64 = 86_400;
+
 /// Pauses between attempts: exponential with jitter.
 pub(crate) fn pauses() -> impl Iterator<Item = Duration> {
     ExponentialBuilder::default()
@@ -36,12 +39,13 @@ pub(crate) fn is_passing(status: u16) -> bool {
 /// `Retry-After` as seconds or as a date (RFC 9110 section 10.2.3); anything else counts as absent.
 pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
-    if let Ok(seconds) = text.parse::<u64>() {
-        return Some(Duration::from_secs(seconds.min(86_400)));
+    if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
+        // More digits than fit mean a long time all the same.
+        return Some(Duration::from_secs(text.parse().unwrap_or(LONGEST_ASKED).min(LONGEST_ASKED)));
     }
     let date = jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(text).ok()?;
     let seconds = date.as_second() - jiff::Timestamp::now().as_second();
-    Some(Duration::from_secs(u64::try_from(seconds).unwrap_or(0).min(86_400)))
+    Some(Duration::from_secs(u64::try_from(seconds).unwrap_or(0).min(LONGEST_ASKED)))
 }
 
 #[cfg(test)]
@@ -60,7 +64,11 @@ mod tests {
         assert_eq!(asked("2"), Some(Duration::from_secs(2)));
         assert_eq!(asked("0"), Some(Duration::ZERO));
         assert_eq!(asked("99999999999"), Some(Duration::from_secs(86_400)));
+        assert_eq!(asked(&"9".repeat(40)), Some(Duration::from_secs(86_400)));
         assert_eq!(asked("-1"), None);
+        assert_eq!(asked("+1"), None);
+        assert_eq!(asked(""), None);
+        assert_eq!(asked("1.5"), None);
         assert_eq!(asked("soon"), None);
         assert_eq!(asked("Wed, 21 Oct 2015 07:28:00 GMT"), Some(Duration::ZERO));
         let later = jiff::Timestamp::now() + jiff::SignedDuration::from_secs(100);

@@ -257,13 +257,15 @@ async fn a_read_survives_passing_trouble() {
         ("retry-after -1", with(429, &[("retry-after", "-1")], "")),
         ("retry-after words", with(503, &[("retry-after", "soon")], "")),
         ("retry-after past", with(503, &[("retry-after", "Wed, 21 Oct 2015 07:28:00 GMT")], "")),
+        ("retry-after nothing", with(429, &[("retry-after", "")], "")),
+        ("retry-after twice", with(504, &[("retry-after", "0, 0")], "")),
     ] {
         let mock = Mock::start(move |n, _| if n == 0 { trouble.clone() } else { json(200, CARD) }).await;
         let start = Instant::now();
         read(&session(&mock)).await.unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_eq!(mock.count(), 2, "{name}");
         assert!(start.elapsed() >= Duration::from_millis(150), "{name}: a pause is made");
-        assert!(start.elapsed() < Duration::from_secs(5), "{name}");
+        assert!(start.elapsed() < Duration::from_secs(15), "{name}");
     }
 }
 
@@ -274,7 +276,9 @@ async fn retry_after_is_honoured_and_a_long_one_ends_the_call() {
     read(&session(&mock)).await.unwrap();
     assert!(start.elapsed() >= Duration::from_secs(1));
 
-    for (header, seconds) in [("86400", 86_400), ("99999999999999", 86_400), ("21", 21)] {
+    // More digits than any number type has are still digits.
+    let huge = "9".repeat(400);
+    for (header, seconds) in [("86400", 86_400), ("99999999999999", 86_400), (huge.leak(), 86_400), ("21", 21)] {
         let mock = Mock::start(move |_, _| with(429, &[("retry-after", header)], "")).await;
         let error = read(&session(&mock)).await.unwrap_err();
         assert!(matches!(error, Error::RateLimited { retry_after_s, .. } if retry_after_s == seconds), "{error:?}");
@@ -295,11 +299,11 @@ async fn repetition_is_bounded_and_stays_within_the_deadline() {
     assert!(matches!(error, Error::Http { status: 503, .. }), "{error}");
     assert_eq!(mock.count(), 4);
 
-    let mock = Mock::start(|_, _| with(429, &[("retry-after", "3")], "")).await;
+    let mock = Mock::start(|_, _| with(429, &[("retry-after", "15")], "")).await;
     let start = Instant::now();
-    let error = session(&mock).query(&cards::get_card("1", true), &within(1000)).await.unwrap_err();
-    assert!(matches!(error, Error::RateLimited { retry_after_s: 3, .. }), "{error}");
-    assert!(start.elapsed() < Duration::from_millis(2_900), "no point in waiting");
+    let error = session(&mock).query(&cards::get_card("1", true), &within(10_000)).await.unwrap_err();
+    assert!(matches!(error, Error::RateLimited { retry_after_s: 15, .. }), "{error}");
+    assert!(start.elapsed() < Duration::from_secs(9), "no point in waiting");
     assert_eq!(mock.count(), 1);
 }
 
@@ -329,6 +333,8 @@ async fn a_write_is_sent_exactly_once_whatever_happens() {
     for (name, reply, may_be_applied) in [
         ("429", with(429, &[("retry-after", "0")], ""), false),
         ("500", with(500, &[], "oops"), true),
+        ("500 with a reason", json(500, r#"{"data":null,"errors":[{"message":"broke"}]}"#), true),
+        ("422 with a reason", json(422, r#"{"data":null,"errors":[{"message":"no"}]}"#), false),
         ("502", with(502, &[], ""), true),
         ("503", with(503, &[("retry-after", "1")], ""), true),
         ("504", with(504, &[], ""), true),
@@ -347,11 +353,16 @@ async fn a_write_is_sent_exactly_once_whatever_happens() {
         ("moved", with(307, &[("location", "/elsewhere")], ""), true),
     ] {
         let mock = Mock::start(move |_, _| reply.clone()).await;
-        let error = session(&mock).mutate(&cards::delete_card("1"), &within(700)).await.unwrap_err();
+        let limit = if name == "silence" { 2_000 } else { 60_000 };
+        let error = session(&mock).mutate(&cards::delete_card("1"), &within(limit)).await.unwrap_err();
         assert_eq!(error.may_have_been_applied(), may_be_applied, "{name}: {error}");
         tokio::time::sleep(Duration::from_millis(30)).await;
         assert_eq!(mock.count(), 1, "{name}");
     }
+    // An answer that is too large to be read is an answer: the write was there.
+    let (endpoint, kind) = (pipefy::EndpointKind::Public, pipefy::OperationKind::Mutation);
+    let unread = Error::TooLarge { endpoint, limit: 1, kind };
+    assert!(unread.may_have_been_applied() && unread.to_string().contains("read it back"), "{unread}");
     // Nobody there: nothing was sent, and the message says so.
     let port = Mock::start(|_, _| json(200, "")).await.port;
     let base = format!("http://127.0.0.1:{port}");
@@ -383,19 +394,20 @@ async fn the_deadline_reaches_the_socket_and_is_named() {
     let mock = Mock::start(|_, _| Reply::Silence).await;
     let client = session(&mock);
     let start = Instant::now();
-    let error = client.query(&cards::get_card("1", true), &within(400)).await.unwrap_err();
-    assert!(start.elapsed() < Duration::from_secs(10));
+    let error = client.query(&cards::get_card("1", true), &within(2_000)).await.unwrap_err();
+    assert!(start.elapsed() < Duration::from_secs(20));
     let Error::Timeout { limit, .. } = &error else { panic!("{error}") };
-    assert!(*limit <= Duration::from_millis(400));
-    assert!(error.to_string().contains("no answer within 0.4 s"), "{error}");
+    assert!(*limit <= Duration::from_secs(2));
+    assert!(error.to_string().contains("gave no answer within "), "{error}");
     assert!(mock.closed(1).await, "the server sees the connection close");
     assert_eq!(mock.count(), 1, "time that has run out is not spent again");
 
     // A body that never ends is cut off the same way.
     let head = b"HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n{\"data\":";
-    let slow = Mock::start(move |_, _| Reply::Late(Duration::from_secs(60), 200, head.to_vec())).await;
-    let error = session(&slow).mutate(&cards::delete_card("1"), &within(300)).await.unwrap_err();
+    let slow = Mock::start(move |_, _| Reply::Begun(head.to_vec())).await;
+    let error = session(&slow).mutate(&cards::delete_card("1"), &within(2_000)).await.unwrap_err();
     assert!(matches!(error, Error::Timeout { .. }) && error.may_have_been_applied());
+    assert!(slow.closed(1).await, "the server sees the connection close");
 
     // A deadline that has passed sends nothing.
     let error = client.query(&cards::get_card("1", true), &within(0)).await.unwrap_err();
@@ -428,8 +440,8 @@ async fn a_slow_source_of_bearers_is_waited_for_no_longer_than_the_budget() {
         let mock = Mock::start(|_, _| json(401, "{}")).await;
         let client = engine(&mock).session(Credential::from_source(Arc::new(Stuck(stuck))));
         let start = Instant::now();
-        let error = client.query(&cards::get_card("1", true), &within(300)).await.unwrap_err();
-        assert!(start.elapsed() < Duration::from_secs(10), "{stuck}");
+        let error = client.query(&cards::get_card("1", true), &within(2_000)).await.unwrap_err();
+        assert!(start.elapsed() < Duration::from_secs(20), "{stuck}");
         assert!(error.to_string().contains(expected), "{stuck}: {error}");
         assert_eq!(mock.count(), usize::from(stuck != "bearer"), "{stuck}");
     }

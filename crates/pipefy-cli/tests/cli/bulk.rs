@@ -230,7 +230,8 @@ fn thousands_of_rows_arrive_once_whatever_happens_on_the_way() {
     let line =
         ["card", "import", "rows.csv", "--pipe", &pipe, "--key", "Contract", "--parallel", "8", "--format", "csv"];
     let mut child = rig.command(&line).spawn().unwrap();
-    wait_until(&mut child, || cards(&rig, &pipe) >= before + rows / 2);
+    // Early, so that a quick machine has not made them all by then.
+    wait_until(&mut child, || cards(&rig, &pipe) >= before + rows / 5);
     child.kill().unwrap();
     child.wait().unwrap();
     assert!(cards(&rig, &pipe) < before + rows, "it was killed too late");

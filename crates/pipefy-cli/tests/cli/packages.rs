@@ -192,6 +192,18 @@ fn scripts_are_clean() {
     }
 }
 
+/// Whether a shell offers something. Ids are offered within a moment only: on a machine that stands still it may take some tries.
+fn offers(rig: &Rig, shell: &str, script: &str, wanted: impl Fn(&str) -> bool) {
+    let mut last = String::new();
+    for _ in 0..20 {
+        last = offered(rig, shell, script);
+        if wanted(&last) {
+            return;
+        }
+    }
+    panic!("{shell}: {script}: {last}");
+}
+
 /// What a shell offers behind a line, with completion as it is installed.
 fn offered(rig: &Rig, shell: &str, script: &str) -> String {
     let program = rig.home.path().join("programs");
@@ -224,15 +236,13 @@ fn real_shells_complete_words_and_ids() {
                  COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); _pipefy_completion pipefy; printf '%s\\n' \"${{COMPREPLY[@]}}\"",
                 if line.ends_with(' ') { "x" } else { "" }
             );
-            let offers = offered(&rig, "bash", &script);
-            assert!(offers.lines().any(|offer| offer == wanted), "{line}: {offers}");
+            offers(&rig, "bash", &script, |all| all.lines().any(|offer| offer == wanted));
         }
     }
     if there_is("fish") {
         for (line, wanted) in lines {
             let script = format!("env _PIPEFY_COMPLETE=source_fish pipefy | source; complete --do-complete '{line}'");
-            let offers = offered(&rig, "fish", &script);
-            assert!(offers.lines().any(|offer| offer.split('\t').next() == Some(wanted)), "{line}: {offers}");
+            offers(&rig, "fish", &script, |all| all.lines().any(|offer| offer.split('\t').next() == Some(wanted)));
         }
     }
     if there_is("zsh") {
@@ -243,8 +253,7 @@ fn real_shells_complete_words_and_ids() {
                  eval \"$(_PIPEFY_COMPLETE=source_zsh pipefy)\"; words=(${{=:-{line}}}); [[ '{line}' == *' ' ]] && words+=(''); \
                  CURRENT=${{#words}}; _pipefy_completion"
             );
-            let offers = offered(&rig, "zsh", &script);
-            assert!(offers.contains(&format!("\"{wanted}\"")) || offers.contains(wanted), "{line}: {offers}");
+            offers(&rig, "zsh", &script, |all| all.contains(wanted));
         }
     }
 }
@@ -258,8 +267,9 @@ fn ids_are_offered_in_silence_and_for_a_moment_only() {
         rig.finished(command.output().unwrap())
     };
     let rig = Rig::new();
-    let run = ask(&rig, "pipefy pipe get ");
-    assert!(run.stdout.contains("\tContract Review"), "{run}");
+    // On a machine that stands still there may be nothing to offer within the moment, which is as it should be.
+    let offered = (0..20).map(|_| ask(&rig, "pipefy pipe get ")).find(|run| run.stdout.contains("\tContract Review"));
+    assert!(offered.is_some(), "{}", ask(&rig, "pipefy pipe get "));
     let pipe = rig.pipe("Contract Review");
     let run = ask(&rig, &format!("pipefy card create {pipe} --phase-id "));
     assert!(run.stderr.is_empty(), "{run}");

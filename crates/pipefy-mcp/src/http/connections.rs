@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::ConnectInfo;
-use http::{Request, Response};
+use http::{Request, Response, Version};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -23,6 +23,8 @@ use tokio::time::Sleep;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::Service;
+
+use super::owed::Owed;
 
 /// A peer on HTTP/2 that has gone without a word is noticed within twice this time.
 const KEEP_ALIVE: Duration = Duration::from_secs(20);
@@ -86,12 +88,21 @@ impl Connections {
             tracing::debug!(%error, "TCP_NODELAY could not be set");
         }
         let asked = Arc::new(AtomicBool::new(false));
-        let seen = asked.clone();
+        let (seen, owed) = (asked.clone(), Owed::default());
+        let owes = owed.clone();
         let service = service_fn(move |request: Request<Incoming>| {
             seen.store(true, Ordering::Relaxed);
+            let owing = (request.version() == Version::HTTP_2).then(|| owes.begin());
             let mut request = request.map(Body::new);
             request.extensions_mut().insert(ConnectInfo(peer));
-            service.clone().call(request)
+            let answer = service.clone().call(request);
+            async move {
+                let answer = answer.await?;
+                Ok::<_, Infallible>(match owing {
+                    Some(owing) => answer.map(|body| owing.watch(body)),
+                    None => answer,
+                })
+            }
         });
         let mut builder = Builder::new(TokioExecutor::new());
         builder.http1().timer(TokioTimer::new()).header_read_timeout(self.header_timeout);
@@ -100,7 +111,8 @@ impl Connections {
         let mut connection = std::pin::pin!(builder.serve_connection(TokioIo::new(stream), service));
         // Which protocol it speaks is found out without a limit of time, so the first request has this one.
         let mut first = std::pin::pin!(tokio::time::sleep(self.header_timeout));
-        let (mut waiting, mut draining) = (true, false);
+        let (mut waiting, mut draining, mut closing) = (true, false, false);
+        let look = self.header_timeout.min(self.stall_timeout);
         loop {
             tokio::select! {
                 // Broken connections are the peers' business; what was asked on them has its own line.
@@ -114,6 +126,17 @@ impl Connections {
                     waiting = false;
                     if !asked.load(Ordering::Relaxed) {
                         return;
+                    }
+                }
+                // HTTP/1 has limits of its own, and owes nothing here.
+                () = tokio::time::sleep(look), if !waiting && owed.is_used() => {
+                    let idle = owed.idle().unwrap_or_default();
+                    if owed.is_stalled(self.stall_timeout) || idle >= self.header_timeout + self.stall_timeout {
+                        return;
+                    }
+                    if idle >= self.header_timeout && !closing {
+                        closing = true;
+                        connection.as_mut().graceful_shutdown();
                     }
                 }
             }

@@ -29,6 +29,7 @@ mod jwt;
 mod listen;
 mod log;
 pub(crate) mod message;
+mod owed;
 mod probes;
 mod refusal;
 mod reply;

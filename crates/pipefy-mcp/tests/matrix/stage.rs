@@ -196,11 +196,22 @@ impl Stage {
         }
     }
 
-    /// Plays with everything of its own.
-    pub(crate) async fn play(&self, play: Play<'_>) -> Played {
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let toolbox = self.toolbox_of(&settings(&self.mock.url(""), &self.mock.url(&format!("/play-{number}"))));
-        self.numbered(number, play, &toolbox).await
+    /// Plays with everything of its own. Where Pipefy is silent a play has little time; on a slow machine it gets more, until it
+    /// comes to the silence.
+    pub(crate) async fn play(&self, mut play: Play<'_>) -> Played {
+        loop {
+            let number = self.next.fetch_add(1, Ordering::Relaxed);
+            let toolbox = self.toolbox_of(&settings(&self.mock.url(""), &self.mock.url(&format!("/play-{number}"))));
+            let played = self.numbered(number, play.clone(), &toolbox).await;
+            let silent = match play.fault {
+                Some((At::Mutation(at), Fault::Silence)) => at,
+                _ => return played,
+            };
+            if played.mutations().len() > silent || play.limit > PLAY {
+                return played;
+            }
+            play.limit *= 3;
+        }
     }
 
     /// Plays in a process that others use too.

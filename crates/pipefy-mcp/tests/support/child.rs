@@ -2,7 +2,7 @@
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::process::{Child, ChildStdin, Command, Output, Stdio};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
@@ -45,6 +45,21 @@ pub(crate) fn run(arguments: &[&str], variables: &[(&str, &str)], input: &[u8]) 
     });
     let output = child.wait_with_output().unwrap();
     (output, writer.join().unwrap().elapsed())
+}
+
+/// Waits for the end of a process, and ends it where it does not come.
+pub(crate) fn ended(child: &mut Child) -> ExitStatus {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status;
+        }
+        if Instant::now() > end {
+            child.kill().unwrap();
+            panic!("the process does not end");
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 impl Server {
@@ -100,7 +115,7 @@ impl Server {
     pub(crate) fn end(mut self) -> (Option<i32>, Duration, Vec<String>, String) {
         self.input = None;
         let start = Instant::now();
-        let status = self.child.wait().unwrap();
+        let status = ended(&mut self.child);
         let took = start.elapsed();
         let rest = self.lines.iter().collect();
         let mut errors = String::new();

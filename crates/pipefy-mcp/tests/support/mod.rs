@@ -13,18 +13,21 @@ use pipefy_mcp::catalogue::Selection;
 use pipefy_mcp::identity::{Identity, StartupIdentity};
 use pipefy_mcp::runtime::McpRuntime;
 use serde_json::{Value, json};
+use tokio::sync::watch;
 
 /// A backend that answers every GraphQL request with one card, and remembers the bearers.
 #[derive(Clone)]
 pub(crate) struct Backend {
     pub(crate) url: String,
     pub(crate) bearers: Arc<Mutex<Vec<String>>>,
+    held: watch::Sender<Option<String>>,
 }
 
 #[derive(Clone)]
 struct Answer {
     bearers: Arc<Mutex<Vec<String>>>,
     delay: Duration,
+    held: watch::Sender<Option<String>>,
 }
 
 impl Backend {
@@ -32,9 +35,20 @@ impl Backend {
         let bearers = Arc::<Mutex<Vec<String>>>::default();
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let app = Router::new().route("/graphql", post(answer)).with_state(Answer { bearers: bearers.clone(), delay });
+        let held = watch::Sender::new(None);
+        let state = Answer { bearers: bearers.clone(), delay, held: held.clone() };
+        let app = Router::new().route("/graphql", post(answer)).with_state(state);
         tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
-        Self { url, bearers }
+        Self { url, bearers, held }
+    }
+
+    /// From now on this bearer waits for its answers, however slow the machine is, until [`Self::release`].
+    pub(crate) fn hold(&self, bearer: &str) {
+        self.held.send_replace(Some(bearer.to_owned()));
+    }
+
+    pub(crate) fn release(&self) {
+        self.held.send_replace(None);
     }
 
     pub(crate) fn seen(&self) -> Vec<String> {
@@ -47,6 +61,8 @@ async fn answer(State(state): State<Answer>, headers: HeaderMap, body: String) -
     let bearer = bearer.strip_prefix("Bearer ").unwrap_or_default().to_owned();
     state.bearers.lock().unwrap().push(bearer.clone());
     tokio::time::sleep(state.delay).await;
+    let mut held = state.held.subscribe();
+    let _free = held.wait_for(|held| held.as_ref() != Some(&bearer)).await.is_ok();
     let request: Value = serde_json::from_str(&body).unwrap();
     let id = request["variables"]["card_id"].clone();
     // The answer says who asked, so that a mixed-up call shows in its result.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// Asks until a value is there.
 async fn when_ready(rig: &Rig, query: &str, variables: Value, pointer: &str) -> Value {
-    for _ in 0..100 {
+    for _ in 0..900 {
         let data = rig.ok(query, variables.clone()).await;
         if let Some(value) = data.pointer(pointer).filter(|v| !v.is_null()) {
             return value.clone();

@@ -562,7 +562,7 @@ async fn keys_and_sessions_survive_a_restart() {
         let sandbox = Sandbox::start(options.clone()).await.unwrap();
         let url = format!("{}/protocol/openid-connect/certs", sandbox.issuer_url());
         seen.push(http.get(url).send().await.unwrap().text().await.unwrap());
-        tokio::time::timeout(Duration::from_secs(10), sandbox.shutdown()).await.unwrap();
+        tokio::time::timeout(Duration::from_secs(90), sandbox.shutdown()).await.unwrap();
     }
     assert_eq!(seen[0], seen[1]);
 }

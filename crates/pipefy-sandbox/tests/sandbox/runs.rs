@@ -27,7 +27,7 @@ async fn runs(rig: &Rig, rule: &Value) -> Vec<Value> {
 
 /// The runs, once none is under way and there are as many.
 async fn ended_runs(rig: &Rig, rule: &Value, count: usize) -> Vec<Value> {
-    for _ in 0..200 {
+    for _ in 0..1_800 {
         let runs = runs(rig, rule).await;
         if runs.len() == count && runs.iter().all(|run| run["status"] != "processing") {
             return runs;

@@ -47,6 +47,8 @@ pub enum Reply {
     Reset,
     /// No answer; waits until the client closes the connection.
     Silence,
+    /// These bytes and nothing more; waits until the client closes the connection.
+    Begun(Vec<u8>),
     /// Chunks of this many bytes without end, until the client goes away.
     Endless(usize),
 }
@@ -130,7 +132,8 @@ async fn serve(mut stream: TcpStream, script: Arc<Script>, seen: Arc<Mutex<Vec<S
             seen.push(request.clone());
             seen.len() - 1
         };
-        match script(number, &request) {
+        let reply = script(number, &request);
+        match reply {
             Reply::Answer(status, headers, body) => {
                 if answer(&mut stream, status, &headers, &body).await.is_err() {
                     return;
@@ -154,7 +157,11 @@ async fn serve(mut stream: TcpStream, script: Arc<Script>, seen: Arc<Mutex<Vec<S
                 return reset(stream);
             }
             Reply::Reset => return reset(stream),
-            Reply::Silence => {
+            Reply::Silence | Reply::Begun(_) => {
+                if let Reply::Begun(bytes) = &reply {
+                    let _ = stream.write_all(bytes).await;
+                    let _ = stream.flush().await;
+                }
                 let mut rest = [0; 64];
                 while !matches!(stream.read(&mut rest).await, Ok(0) | Err(_)) {}
                 *closed.lock().unwrap() += 1;

@@ -1,7 +1,7 @@
 //! The way of a file: a place in storage is asked for, the bytes are put there, a field is pointed at them
 //! (`spec/tools-pipes-cards.md`, "Attachment pipeline"). Every failure says at which step it happened.
 
-use pipefy::{Data, Mutation, TransferError, attachments};
+use pipefy::{Data, GraphqlError, Mutation, TransferError, attachments};
 use serde_json::{Map, Value, json};
 
 use super::source::{Opened, Source, decoded};
@@ -91,14 +91,16 @@ pub(crate) fn no_path() -> ToolError {
 /// Marks a failure with the step at which it happened.
 pub(crate) fn failed(step: &str, error: ToolError) -> ToolError {
     let mut error = error;
-    if let Some(pipefy::Error::Graphql { errors, .. }) = error.source.as_deref() {
-        let mut distinct: Vec<&str> = Vec::new();
+    if let Some(pipefy::Error::Graphql { endpoint, errors, status, applied_in_part }) = error.source.as_deref() {
+        // Each reason once; what is known of the change stays.
+        let mut distinct: Vec<GraphqlError> = Vec::new();
         for one in errors {
-            if !distinct.contains(&one.message.as_str()) {
-                distinct.push(&one.message);
+            if !distinct.iter().any(|other| other.message == one.message) {
+                distinct.push(one.clone());
             }
         }
-        error.message = distinct.join("; ");
+        let (endpoint, status, applied_in_part) = (*endpoint, *status, *applied_in_part);
+        error.message = pipefy::Error::Graphql { endpoint, errors: distinct, status, applied_in_part }.to_string();
     }
     error.extra("step", step)
 }
