@@ -322,7 +322,7 @@ fn a_client_that_does_not_read_makes_itself_wait() {
     let mut server = Local::start(&[]);
     server.is_well();
     let before = server.process.memory("VmRSS");
-    const COUNT: usize = 6_000;
+    const COUNT: usize = 4_500;
     let mut input = server.input;
     let written = Arc::new(AtomicUsize::new(0));
     let seen = written.clone();
@@ -1206,6 +1206,66 @@ fn a_signal_on_standard_streams_leaves_nobody_in_the_dark() {
     }
     println!("{done} done, {perhaps} perhaps, {} answers of {COUNT}", answers.len());
     assert!(done >= 10 && perhaps > 0);
+}
+
+/// What happens to a write on its way to Pipefy: the fault, whether it arrives, and whether its caller is told that it may have.
+fn lost_writes() -> [(Value, usize, bool); 6] {
+    let rule = |more: Value| {
+        let mut rule = json!({"root_field": "createComment"});
+        rule.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        json!({ "rules": [rule] })
+    };
+    [
+        (rule(json!({"drop": true, "after": true})), 1, true),
+        (rule(json!({"drop": true})), 0, true),
+        (rule(json!({"status": 502, "body": "<html>Bad gateway</html>"})), 0, true),
+        (rule(json!({"status": 503, "retry_after": "0", "after": true})), 1, true),
+        (rule(json!({"graphql_error": "   "})), 0, false),
+        (rule(json!({"status": 429, "retry_after": "0"})), 0, false),
+    ]
+}
+
+/// Whichever way a write comes in: it goes out once, and its caller is told what is known.
+#[test]
+fn a_write_goes_out_once_in_every_mode() {
+    let backend = Backend::start();
+    let card = backend.card();
+    let mut local = Local::start(&backend.variables());
+    let remotes = Way::ALL.map(|way| (way, way.start(&backend, &[])));
+    let mut number = 0;
+    for (plan, arrives, perhaps) in lost_writes() {
+        for way in 0..=remotes.len() {
+            number += 1;
+            let text = format!("once {number}.");
+            let message = call(json!(number), "add_card_comment", json!({"card_id": card, "text": text}));
+            backend.faults(plan.clone());
+            let answer = match remotes.get(way) {
+                Some((_, (server, session))) => server.post(session.as_deref(), &message.to_string()).2,
+                None => local.ask(&message),
+            };
+            let sent = backend.ask("GET", "/_sandbox/requests", &Value::Null)["requests"].to_string();
+            backend.faults(json!({}));
+            let way = remotes.get(way).map(|(way, _)| way);
+            assert_eq!(sent.matches("[\"createComment\"]").count(), number, "{way:?} {plan}: {sent}");
+            assert_eq!(backend.comments(&card, &text), arrives, "{way:?} {plan}: {answer}");
+            let shown =
+                answer["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{way:?} {plan}: {answer}"));
+            let shown: Value = serde_json::from_str(shown).unwrap();
+            let error = &shown["error"];
+            assert_eq!(
+                (&shown["success"], error["details"]["may_have_been_applied"] == true),
+                (&json!(false), perhaps),
+                "{shown}"
+            );
+            assert!(
+                error["message"].as_str().is_some_and(|words| !words.trim().is_empty() && !words.contains('<')),
+                "{shown}"
+            );
+            assert_eq!(error["code"] == "RATE_LIMITED", plan.to_string().contains("429"), "{shown}");
+        }
+    }
+    local.is_well();
+    local.end();
 }
 
 /// A Pipefy that does not answer holds up its own calls only, and they end when their client goes.
