@@ -195,13 +195,21 @@ fn is_id(text: &str) -> bool {
     text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
 }
 
-/// Text that holds a comma list of names, kept as text. Blank means unset. In TOML also an array of strings.
+/// Text that holds a comma list of names, kept as text. Blank text means unset; a list without a name is none. In TOML also
+/// an array of strings.
 pub(super) fn names(raw: &Raw) -> Result<Option<String>, Rule> {
     let text = match raw {
-        Raw::Toml(toml::Value::Array(_)) => list(raw)?.unwrap_or_default().join(","),
+        Raw::Toml(toml::Value::Array(_)) => list(raw)?.unwrap_or_default().join(",") + ",",
         raw => text(raw)?,
     };
-    Ok((!text.trim().is_empty()).then_some(text))
+    if text.trim().is_empty() {
+        return Ok(None);
+    }
+    let names: Vec<&str> = text.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
+    match names.is_empty() {
+        true => Err("must name at least one; unset it for all".to_owned()),
+        false => Ok(Some(names.join(","))),
+    }
 }
 
 /// How a word is compared with the choices.
