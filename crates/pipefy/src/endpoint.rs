@@ -244,12 +244,16 @@ fn detail(status: u16, response: Option<&GraphqlResponse>, body: &Bytes) -> Stri
     if (300..400).contains(&status) {
         return "it redirects elsewhere, which is not followed; check the base URL".to_owned();
     }
-    let text = std::str::from_utf8(body).unwrap_or_default().trim();
+    let text = String::from_utf8_lossy(body);
+    let text = text.trim();
     if text.is_empty() {
         return "the answer is empty".to_owned();
     }
     if response::looks_like_html(text) {
         return response::HTML.to_owned();
+    }
+    if std::str::from_utf8(body).is_err() {
+        return "the answer is no UTF-8 text".to_owned();
     }
     response::clip(text, 200)
 }
