@@ -99,6 +99,15 @@ fn the_doctor_names_what_is_wrong() {
     }
     assert!(of("sign-in")["finding"].as_str().unwrap().contains("ana.souza@aurora.example"), "{run}");
 
+    // Nothing of a token needs the issuer.
+    let mut command = rig.command(&["doctor", "--json"]);
+    command.env("PIPEFY_AUTH_URL", "http://127.0.0.1:9/realms/x");
+    let run = rig.finished(command.output().unwrap());
+    assert_eq!(run.code, Some(0), "{run}");
+    let found: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+    let issuer = found.as_array().unwrap().iter().find(|finding| finding["check"] == "issuer").unwrap();
+    assert_eq!(issuer["result"], "warning", "{run}");
+
     let run = rig.with_token("canary").run(&["doctor"]);
     assert_eq!(run.code, Some(1), "{run}");
     assert!(run.stdout.contains("sign-in\twrong") && !run.to_string().contains("canary"), "{run}");
@@ -109,6 +118,23 @@ fn the_doctor_names_what_is_wrong() {
     let run = rig.run(&["doctor"]);
     assert_eq!(run.code, Some(1), "{run}");
     assert!(run.stdout.contains("api\twrong") && run.stdout.contains("nobody is signed in"), "{run}");
+}
+
+/// The sandbox is looked at as its administrator; nothing that is configured for the real one goes there.
+#[test]
+fn the_doctor_looks_at_a_sandbox_too() {
+    let rig = Rig::bare().with_token("canary-token").with("PIPEFY_BASE_URL", "https://x.invalid");
+    let run = rig.run(&["--sandbox", "--sandbox-data", ":memory:", "doctor", "--json"]);
+    assert_eq!(run.code, Some(0), "{run}");
+    let found: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+    let of = |check: &str| found.as_array().unwrap().iter().find(|finding| finding["check"] == check).unwrap();
+    for check in ["settings", "api", "sign-in", "schema"] {
+        assert_eq!(of(check)["result"], "ok", "{check}\n{run}");
+    }
+    assert!(of("sign-in")["finding"].as_str().unwrap().contains("ana.souza@aurora.example by"), "{run}");
+    assert!(!run.to_string().contains("x.invalid") && !run.to_string().contains("canary"), "{run}");
+    let run = rig.run(&["--sandbox", "auth", "status"]);
+    assert!(run.code == Some(2) && run.stderr.contains("pipefy --sandbox doctor"), "{run}");
 }
 
 /// A clock that is wrong, a Pipefy that no longer knows an operation, and a client with two registrations.
