@@ -62,6 +62,47 @@ fn a_filter_is_judged_before_anything_is_sent() {
     assert!(run.stdout.matches("--format").count() == 1, "{run}");
 }
 
+/// The page says which commands print tables, and which JSON until a table is asked for.
+#[test]
+fn what_prints_tables_is_what_the_page_says() {
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/cli/output.md")).unwrap();
+    let (objects, tables) = page.split_once("Most listings come as").unwrap().1.split_once("Tables\nwithout").unwrap();
+    let named = |text: &str| -> Vec<String> {
+        let text = text.split("\n\n").next().unwrap().split("`--format table`").next().unwrap();
+        text.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+    };
+    let (objects, tables) = (named(objects), named(tables));
+    assert!(objects.len() > 4 && tables.len() > 10, "{objects:?} {tables:?}");
+    let rig = Rig::new();
+    let pipe = rig.pipe("Purchase Requests");
+    let organization = rig.json(&["org", "list", "--json"])[0]["uuid"].as_str().unwrap().to_owned();
+    let table = rig.run(&["table", "list", "--format", "ids"]).stdout.lines().next().unwrap().to_owned();
+    let line = |command: &str| {
+        let mut line: Vec<String> = command.split(' ').map(str::to_owned).collect();
+        let more: &[&str] = match command {
+            "card list" | "label list" | "automation list" => &["--pipe", &pipe],
+            "automation events list" | "automation actions list" => &["--pipe", &pipe],
+            "record find" => &["--table", &table],
+            "portal list" | "portal html-interface list" => &["--organization-uuid", &organization],
+            "tools search" => &["card"],
+            _ => &[],
+        };
+        line.extend(more.iter().map(|word| (*word).to_owned()));
+        line
+    };
+    let run = |line: &[String]| rig.run(&line.iter().map(String::as_str).collect::<Vec<_>>());
+    for command in &objects {
+        let mut line = line(command);
+        assert!(run(&line).stdout.starts_with("{\n"), "{command}\n{}", run(&line));
+        line.extend(["--format".to_owned(), "table".to_owned()]);
+        assert!(run(&line).stdout.starts_with('+'), "{command}\n{}", run(&line));
+    }
+    for command in &tables {
+        let shown = run(&line(command)).stdout;
+        assert!(shown.contains('\t') || shown == "(empty list)\n", "{command}\n{shown}");
+    }
+}
+
 #[test]
 fn settings_are_shown_with_where_they_come_from() {
     let rig = Rig::bare().with("PIPEFY_ORG_ID", "42").with("PIPEFY_TOKEN", "canary-token");
