@@ -1,6 +1,7 @@
 //! The settings file of an MCP client: JSON with comments, or TOML. Edited in place, so that everything that is not our
 //! entry stays as it was, byte for byte.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use jsonc_parser::ast::Object;
@@ -20,6 +21,23 @@ pub(crate) enum Dialect {
     /// A TOML table each.
     Toml(&'static str),
 }
+
+/// What only the entry of a remote server has: beside a command it would make two kinds of entry of one.
+const REMOTE: &[&str] = &[
+    "url",
+    "serverUrl",
+    "httpUrl",
+    "headers",
+    "headersHelper",
+    "transport",
+    "oauth",
+    "auth",
+    "bearer_token_env_var",
+    "http_headers",
+    "env_http_headers",
+    "scopes",
+    "oauth_resource",
+];
 
 /// One server in a file.
 pub(crate) struct Entry {
@@ -41,11 +59,19 @@ enum Document {
     Toml(DocumentMut),
 }
 
+impl Dialect {
+    fn map(self) -> &'static str {
+        match self {
+            Self::Plain(map) | Self::Typed(map) | Self::Toml(map) => map,
+        }
+    }
+}
+
 impl ClientFile {
     /// Reads the file.
     ///
     /// # Errors
-    /// It cannot be read or is not in its format; a sentence.
+    /// It cannot be read, is not in its format, or sets one thing twice; a sentence.
     pub(crate) fn open(path: &Path, dialect: Dialect) -> Result<Self, String> {
         let shown = path.display();
         let text = match std::fs::read_to_string(path) {
@@ -63,8 +89,13 @@ impl ClientFile {
                 let text = if text.trim().is_empty() { "{}\n" } else { text.as_str() };
                 let parsed = CstRootNode::parse(text, &ParseOptions::default());
                 let root = parsed.map_err(|_| format!("{shown} is not JSON; set it right and try again."))?;
-                if root.object_value().is_none() {
+                let Some(object) = root.object_value() else {
                     return Err(format!("{shown} holds no JSON object; set it right and try again."));
+                };
+                if let Some(name) = twice(&object, dialect.map()) {
+                    return Err(format!(
+                        "{shown} has {name} twice, and which one counts is not certain; set it right and try again."
+                    ));
                 }
                 Document::Json(root)
             }
@@ -73,9 +104,7 @@ impl ClientFile {
     }
 
     fn map(&self) -> &'static str {
-        match self.dialect {
-            Dialect::Plain(map) | Dialect::Typed(map) | Dialect::Toml(map) => map,
-        }
+        self.dialect.map()
     }
 
     /// The servers in it.
@@ -102,8 +131,8 @@ impl ClientFile {
         }
     }
 
-    /// Puts a server in, or sets command and arguments of the one of this name right and keeps the rest of it. `env` is
-    /// added to its variables. False when nothing had to change.
+    /// Puts a server in, or sets command and arguments of the one of this name right and keeps the rest of it but for what
+    /// makes it a remote one. `env` is added to its variables. False when nothing had to change.
     ///
     /// # Errors
     /// Something else is where the servers should be; a sentence.
@@ -126,8 +155,15 @@ impl ClientFile {
                 let object = root.object_value_or_create().ok_or(misplaced.as_str())?;
                 let servers = object.object_value_or_create(map).ok_or(misplaced.as_str())?;
                 let entry = servers.object_value_or_create(name).ok_or(misplaced.as_str())?;
-                if matches!(self.dialect, Dialect::Typed(_)) {
-                    set(&entry, "type", "stdio".into());
+                for property in REMOTE.iter().filter_map(|key| entry.get(key)) {
+                    property.remove();
+                }
+                match (self.dialect, entry.get("type")) {
+                    (Dialect::Typed(_), _) => set(&entry, "type", "stdio".into()),
+                    (_, Some(kind)) if kind.value().and_then(|kind| kind.to_serde_value()) != Some("stdio".into()) => {
+                        kind.remove();
+                    }
+                    _ => {}
                 }
                 set(&entry, "command", command.into());
                 set(&entry, "args", CstInputValue::Array(args.iter().map(|arg| arg.as_str().into()).collect()));
@@ -145,6 +181,9 @@ impl ClientFile {
                 let servers = servers.as_table_like_mut().ok_or(misplaced.as_str())?;
                 let entry = servers.entry(name).or_insert(Item::Table(Table::new()));
                 let entry = entry.as_table_like_mut().ok_or(misplaced.as_str())?;
+                for key in REMOTE {
+                    entry.remove(key);
+                }
                 set_toml(entry, "command", command.into());
                 set_toml(entry, "args", args.iter().map(String::as_str).collect::<toml_edit::Array>().into());
                 if !env.is_empty() {
@@ -315,6 +354,22 @@ fn json_entries(object: &CstObject, map: &str, scope: Option<&str>) -> Vec<Entry
         Some(Entry { name: server.decoded_name()?, scope: scope.map(str::to_owned), definition })
     });
     entries.collect()
+}
+
+/// The name that one object among the map of servers has more than once: that of the map, of a server or of a part of one.
+/// Readers differ in which of them they take.
+fn twice(object: &CstObject, map: &str) -> Option<String> {
+    let repeated = |object: &CstObject, only: Option<&str>| {
+        let mut known = HashSet::new();
+        let names = object.properties().into_iter().filter_map(|property| property.decoded_name());
+        names.filter(|name| only.is_none_or(|only| only == name)).find(|name| !known.insert(name.clone()))
+    };
+    if let Some(name) = repeated(object, Some(map)) {
+        return Some(name);
+    }
+    let servers = object.object_value(map)?;
+    let parts = servers.properties().into_iter().filter_map(|server| server.object_value());
+    repeated(&servers, None).or_else(|| parts.filter_map(|server| repeated(&server, None)).next())
 }
 
 /// Sets a value where it differs.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use pipefy::{Budget, EndpointKind, OperationKind, PipefyEngine, Query, Surface, documents};
-use pipefy_auth::{AuthHttp, AuthStatus, status};
+use pipefy_auth::{AuthError, AuthHttp, AuthSource, AuthStatus, status};
 use serde_json::{Map, Value, json};
 
 use crate::auth;
@@ -13,6 +13,7 @@ use crate::failure::Failure;
 use crate::mcp;
 use crate::output::{Body, Shown};
 use crate::run::{Loaded, Start};
+use crate::sandbox;
 
 /// Tokens are judged with about this much patience for clocks, in seconds.
 const CLOCK: i64 = 60;
@@ -42,18 +43,18 @@ impl Finding {
 /// `doctor`: exit code 1 when something is wrong, 0 otherwise.
 pub(crate) fn examine<'a>(start: &'a Start, _: Map<String, Value>) -> BoxFuture<'a, Result<Shown, Failure>> {
     Box::pin(async move {
-        if start.globals.sandbox {
-            return Err(Failure::refused("The doctor looks at your own settings: leave out --sandbox."));
+        let mut loaded = start.settings()?;
+        let attached = match start.globals.sandbox {
+            true => Some(sandbox::attach(start.globals.sandbox_data.as_deref(), None, None).await?.0),
+            false => None,
+        };
+        if let Some(attached) = &attached {
+            sandbox::stand_in(&mut loaded, attached)?;
         }
-        let loaded = start.settings()?;
-        let mut findings = vec![settings(start, &loaded)];
-        findings.extend(network(&loaded).await);
-        let (signed_in, active) = sign_in(start, &loaded).await;
-        findings.push(signed_in);
-        if let Some(active) = active {
-            findings.push(schema(&loaded, &active).await);
+        let findings = look(start, &loaded).await;
+        if let Some(attached) = attached {
+            attached.shutdown().await;
         }
-        findings.extend(clients(start));
         let word = |verdict| match verdict {
             Verdict::Fine => "ok",
             Verdict::Warning => "warning",
@@ -68,6 +69,22 @@ pub(crate) fn examine<'a>(start: &'a Start, _: Map<String, Value>) -> BoxFuture<
     })
 }
 
+async fn look(start: &Start, loaded: &Loaded) -> Vec<Finding> {
+    let status = status(&loaded.auth, start.globals.token.clone().map(Into::into)).await;
+    // A token or a service account does without the issuer.
+    let active = status.as_ref().ok().and_then(|status| status.active.as_ref());
+    let needs_issuer = active.is_none_or(|active| active.source() == AuthSource::StoredSession);
+    let mut findings = vec![settings(start, loaded)];
+    findings.extend(network(loaded, needs_issuer).await);
+    let (signed_in, active) = sign_in(loaded, status).await;
+    findings.push(signed_in);
+    if let Some(active) = active {
+        findings.push(schema(loaded, &active).await);
+    }
+    findings.extend(clients(start));
+    findings
+}
+
 fn settings(start: &Start, loaded: &Loaded) -> Finding {
     let set = loaded.report.found.iter().filter(|found| found.source != pipefy::settings::Source::Default).count();
     let file = match start.environment.config_file() {
@@ -79,7 +96,7 @@ fn settings(start: &Start, loaded: &Loaded) -> Finding {
 }
 
 /// Whether Pipefy and the issuer answer, and whether their clocks agree with ours.
-async fn network(loaded: &Loaded) -> Vec<Finding> {
+async fn network(loaded: &Loaded, needs_issuer: bool) -> Vec<Finding> {
     let http = AuthHttp::new();
     let base = loaded.pipefy.base_url().trim_end_matches('/').to_owned();
     let issuer = loaded.auth.auth_url.trim().trim_end_matches('/');
@@ -90,7 +107,13 @@ async fn network(loaded: &Loaded) -> Vec<Finding> {
         if check == "issuer" && loaded.auth.disable_stored_session {
             continue;
         }
+        let spare = check == "issuer" && !needs_issuer;
         findings.push(match http.probe(&url, LOOK).await {
+            Err(cause) if spare => Finding::new(
+                check,
+                Verdict::Warning,
+                format!("{url} cannot be reached ({cause}); only `pipefy auth login` needs it"),
+            ),
             Err(cause) => Finding::new(
                 check,
                 Verdict::Wrong,
@@ -124,8 +147,8 @@ async fn network(loaded: &Loaded) -> Vec<Finding> {
     findings
 }
 
-async fn sign_in(start: &Start, loaded: &Loaded) -> (Finding, Option<AuthStatus>) {
-    let found = match status(&loaded.auth, start.globals.token.clone().map(Into::into)).await {
+async fn sign_in(loaded: &Loaded, status: Result<AuthStatus, AuthError>) -> (Finding, Option<AuthStatus>) {
+    let found = match status {
         Ok(found) => found,
         Err(error) => return (Finding::new("sign-in", Verdict::Wrong, error.to_string()), None),
     };

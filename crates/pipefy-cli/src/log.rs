@@ -10,6 +10,8 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
 
+use crate::output::plain;
+
 /// Starts it. `RUST_LOG` takes `<level>` or `<target>=<level>` between commas; what cannot be read counts as unset.
 pub(crate) fn start(environment: &Environment) {
     let asked = environment.variable("RUST_LOG").filter(|text| !text.trim().is_empty());
@@ -40,8 +42,8 @@ where
         mut writer: Writer<'_>,
         event: &tracing::Event<'_>,
     ) -> fmt::Result {
-        write!(writer, "warning: ")?;
-        context.field_format().format_fields(writer.by_ref(), event)?;
-        writeln!(writer)
+        let mut text = String::new();
+        context.field_format().format_fields(Writer::new(&mut text), event)?;
+        writeln!(writer, "warning: {}", plain(&text))
     }
 }

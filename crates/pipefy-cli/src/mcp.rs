@@ -3,7 +3,7 @@
 //! Each keeps its own file. One is changed only where our entry is: everything else stays as it was, byte for byte. An
 //! entry is ours by what it starts, not by its name.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use futures_util::future::BoxFuture;
 use pipefy::settings::Environment;
@@ -100,7 +100,10 @@ pub(crate) fn install<'a>(start: &'a Start, args: Args) -> Work<'a> {
     Box::pin(async move {
         let place = chosen(start, &args)?;
         let name = text(&args, "name");
-        let (server, found) = server(text(&args, "server"));
+        if name.is_empty() || name.contains(|c: char| c.is_whitespace() || c.is_control()) {
+            return Err(Failure::usage("--name takes a name without white space"));
+        }
+        let (server, found) = server(text(&args, "server"), start.environment.cwd())?;
         let mut arguments = Vec::new();
         if start.globals.sandbox {
             arguments.push("--sandbox".to_owned());
@@ -134,7 +137,7 @@ pub(crate) fn install<'a>(start: &'a Start, args: Args) -> Work<'a> {
         if !found {
             shown = shown.note(match text(&args, "server") {
                 "" => format!("note: {server} was not found beside this program; it has to be on the client's PATH."),
-                _ => format!("note: {server} is not there yet."),
+                _ => format!("note: {server} has to be on the client's PATH."),
             });
         }
         if env.iter().any(|(name, _)| name.contains("TOKEN") || name.contains("SECRET")) {
@@ -144,28 +147,61 @@ pub(crate) fn install<'a>(start: &'a Start, args: Args) -> Work<'a> {
     })
 }
 
-/// The server's program: as given, else the one beside this program, else its name. And whether it is there.
-fn server(given: &str) -> (String, bool) {
+/// The server's program: as given (a path is made absolute, as the client starts elsewhere), else the one beside this
+/// program, else its name. And whether it is there: a bare name is looked for by the client.
+///
+/// # Errors
+/// A path where there is no program.
+fn server(given: &str, cwd: &Path) -> Result<(String, bool), Failure> {
     if !given.is_empty() {
         let path = values::expand(given);
-        return (path.display().to_string(), path.is_file());
+        let mut parts = path.components();
+        if let (Some(Component::Normal(_)), None) = (parts.next(), parts.next()) {
+            return Ok((given.to_owned(), false));
+        }
+        let path: PathBuf = cwd.join(path).components().collect();
+        return match is_program(&path) {
+            true => Ok((path.display().to_string(), true)),
+            false => Err(Failure::usage(format!(
+                "--server: {} is no program that can be started; nothing was changed",
+                path.display()
+            ))),
+        };
     }
     let file = format!("{SERVER}{}", std::env::consts::EXE_SUFFIX);
     let beside = std::env::current_exe().ok().map(|program| program.with_file_name(&file));
     match beside.filter(|path| path.is_file()) {
-        Some(path) => (path.display().to_string(), true),
-        None => (SERVER.to_owned(), false),
+        Some(path) => Ok((path.display().to_string(), true)),
+        None => Ok((SERVER.to_owned(), false)),
     }
+}
+
+fn is_program(path: &Path) -> bool {
+    let Ok(about) = std::fs::metadata(path) else { return false };
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        about.is_file() && about.permissions().mode() & 0o111 != 0
+    }
+    #[cfg(not(unix))]
+    about.is_file()
 }
 
 fn variables(args: &Args) -> Result<Vec<(String, String)>, Failure> {
     let given = args.get("env").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
     given
         .map(|pair| match pair.split_once('=') {
-            Some((name, value)) if !name.trim().is_empty() => Ok((name.trim().to_owned(), value.to_owned())),
-            _ => Err(Failure::usage("--env takes NAME=VALUE")),
+            Some((name, value)) if is_variable(name) => Ok((name.to_owned(), value.to_owned())),
+            _ => Err(Failure::usage(
+                "--env takes NAME=VALUE; a name is letters, digits and `_`, and starts with no digit",
+            )),
         })
         .collect()
+}
+
+fn is_variable(name: &str) -> bool {
+    let fits = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    !name.is_empty() && name.chars().all(fits) && !name.starts_with(|c: char| c.is_ascii_digit())
 }
 
 /// `mcp uninstall`

@@ -4,14 +4,14 @@ use std::net::SocketAddr;
 
 use futures_util::future::BoxFuture;
 use pipefy::Credential;
-use pipefy::settings::PipefySettings;
+use pipefy::settings::{AuthSettings, PipefySettings, Source};
 use pipefy::url_policy::UrlPolicy;
 use pipefy_sandbox::{Attached, DEFAULT_TOKEN, Data, SandboxOptions, attach_or_start, default_data_path, people};
 use serde_json::{Map, Value};
 
 use crate::failure::Failure;
 use crate::output::Shown;
-use crate::run::{Start, Target, nothing};
+use crate::run::{Loaded, Start, Target, nothing};
 use crate::values;
 
 /// Serves the data, or attaches to the process that serves it; and where the data is.
@@ -52,6 +52,24 @@ pub(crate) fn target(attached: &Attached) -> Result<Target, Failure> {
     let credential =
         Credential::static_token(&DEFAULT_TOKEN.into()).map_err(|error| Failure::failed(error.to_string()))?;
     Ok(Target::known(settings, credential))
+}
+
+/// Puts the sandbox and its administrator in the place of the address and the credentials that are configured.
+///
+/// # Errors
+/// The sandbox's address cannot be used.
+pub(crate) fn stand_in(loaded: &mut Loaded, attached: &Attached) -> Result<(), Failure> {
+    loaded.pipefy = PipefySettings::for_base_url(attached.url(), UrlPolicy::Insecure)
+        .map_err(|error| Failure::failed(error.to_string()))?;
+    loaded.auth = AuthSettings {
+        static_token: Some(DEFAULT_TOKEN.into()),
+        static_token_source: Source::Explicit("--sandbox".to_owned()),
+        base_url: attached.url().to_owned(),
+        allow_insecure_urls: true,
+        disable_stored_session: true,
+        ..AuthSettings::default()
+    };
+    Ok(())
 }
 
 /// Serves until Ctrl-C or SIGTERM. stdout gets one line, the URL; stderr says how to use it.

@@ -62,10 +62,11 @@ pub(crate) fn dressed(outcome: Outcome, approved: Approved, dress: impl FnOnce(O
     }
     let mut notes = notes(&outcome);
     let unverified = outcome.extra.get("verification").and_then(|v| v.get("verified")) == Some(&Value::Bool(false));
+    let failed = unverified || outcome.broke_off;
     let extra = outcome.extra.clone();
     let mut shown = Shown::value(with_extra(dress(outcome), extra));
     shown.notes.append(&mut notes);
-    shown.code = shown.code.max(u8::from(unverified));
+    shown.code = shown.code.max(u8::from(failed));
     shown
 }
 

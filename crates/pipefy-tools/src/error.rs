@@ -334,11 +334,17 @@ pub fn debug_suffix(codes: &[String], correlation: Option<&str>) -> String {
     if parts.is_empty() { String::new() } else { format!(" (debug: {})", parts.join("; ")) }
 }
 
-/// What Pipefy itself names as missing, as in `Label not found with id: 7`: kind in snake case and id.
+/// What Pipefy itself names as missing, as in `Label not found with id: 7`: kind in snake case and id. The id is what the caller
+/// wrote and may be a label with blanks; behind a number the sentence may go on.
 fn named_missing(text: &str) -> Option<(String, &str)> {
     let (kind, rest) = text.split_once(" not found with id")?;
     let kind = kind.rsplit([':', '.', ';']).next().unwrap_or_default().trim();
-    let id = rest.trim_start_matches([':', ' ']).split([' ', '.', ',', ';', '(']).next().unwrap_or_default();
+    let rest = rest.trim_start_matches([':', ' ']);
+    let is_number = |word: &&str| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit());
+    let number = rest.split([' ', '.', ',', ';', '(']).next().filter(is_number);
+    let ends = ["; ", ". ", ", ", " (", "\n"];
+    let end = ends.iter().filter_map(|end| rest.find(end)).min().unwrap_or(rest.len());
+    let id = number.or_else(|| rest.get(..end)).unwrap_or_default().trim_end_matches([' ', '.']);
     let plain = !kind.is_empty() && kind.len() <= 40 && kind.chars().all(|c| c.is_ascii_alphabetic() || c == ' ');
     (plain && !id.is_empty()).then(|| (kind.to_ascii_lowercase().replace(' ', "_"), id))
 }
@@ -411,5 +417,31 @@ pub(crate) fn bounds(min: i64, max: i64, provided: &Value) -> Map<String, Value>
     match json!({"min": min, "max": max, "provided": provided}) {
         Value::Object(map) => map,
         _ => Map::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_named_as_it_was_written() {
+        for (text, kind, id) in [
+            ("Label not found with id: 7", "label", "7"),
+            ("Label not found with id: 7 in this pipe", "label", "7"),
+            ("Field not found with id: Full name", "field", "Full name"),
+            ("Field not found with id: Full name; Title is required", "field", "Full name"),
+            ("Field not found with id: Full name (RESOURCE_NOT_FOUND)", "field", "Full name"),
+            ("Field not found with id: 2nd name", "field", "2nd name"),
+            ("Pipe not found with id: x. Check it.", "pipe", "x"),
+            ("Table record not found with id: aB-3_.", "table_record", "aB-3_"),
+            ("It failed: Phase field not found with id S\u{e3}o Paulo", "phase_field", "S\u{e3}o Paulo"),
+        ] {
+            assert_eq!(named_missing(text), Some((kind.to_owned(), id)), "{text}");
+        }
+        for text in ["Label not found", "Label not found with id: ", "1 not found with id: 7"] {
+            assert_eq!(named_missing(text), None, "{text}");
+        }
     }
 }

@@ -393,7 +393,11 @@ fn flatten(value: Value, prefix: &str, row: &mut Map<String, Value>) {
     }
 }
 
+/// Nothing where there are no columns: the names of an empty list's are not known.
 fn csv_text(columns: &[String], rows: &[Vec<Value>]) -> String {
+    if columns.is_empty() {
+        return String::new();
+    }
     let mut writer = csv::WriterBuilder::new().terminator(csv::Terminator::CRLF).from_writer(Vec::new());
     // Writing to memory cannot fail.
     let _header = writer.write_record(columns);
@@ -435,6 +439,16 @@ mod tests {
         assert_eq!(shaped["cards"]["totalCount"], 2);
         let whole = json!({"card": {"id": "1"}});
         assert_eq!(shape(&OP, whole.clone().into(), Format::Csv).into_value(), whole);
+    }
+
+    #[test]
+    fn an_empty_list_is_no_text() {
+        for list in [json!([]), json!([{}, {}])] {
+            let shaped = shape(&OP, json!({"cards": {"edges": list}}).into(), Format::Csv).into_value();
+            assert_eq!(shaped["cards"]["edges"], "");
+        }
+        let compact = shape(&OP, json!({"cards": {"edges": []}}).into(), Format::Compact).into_value();
+        assert_eq!(compact["cards"]["edges"], json!({"columns": [], "rows": []}));
     }
 
     #[test]

@@ -109,6 +109,8 @@ pub struct Outcome {
     pub marked: bool,
     /// Whether a change was sent, so that the call must not be repeated.
     pub wrote: bool,
+    /// Whether reading all pages ended by a failure, not by a limit or the last page; `extra.stopped` says which.
+    pub broke_off: bool,
 }
 
 impl Outcome {
@@ -123,6 +125,7 @@ impl Outcome {
             parsed: false,
             marked: false,
             wrote: false,
+            broke_off: false,
         }
     }
 

@@ -97,12 +97,13 @@ pub(crate) async fn all(
     let mut bytes = 0;
     let mut result: Option<(Outcome, Value)> = None;
     let mut stopped: Option<String> = None;
+    let mut broke_off = false;
     let (complete, next_cursor) = loop {
         let outcome = match ((row.run)(arguments.clone(), call).await, &result) {
             (Ok(outcome), _) => outcome,
             (Err(error), None) => return Err(error),
             (Err(error), Some(_)) => {
-                stopped = Some(error.message);
+                (stopped, broke_off) = (Some(error.message), true);
                 break (false, now(&cursors));
             }
         };
@@ -138,7 +139,7 @@ pub(crate) async fn all(
         }
         if !cursors.follow(page.end_cursor) {
             // Pipefy says there is more but gives no way on: saying so beats reading the same pages for ever.
-            stopped = Some("the service gave the same cursor again".to_owned());
+            (stopped, broke_off) = (Some("the service gave the same cursor again".to_owned()), true);
             break (false, now(&cursors));
         }
         if items.len() as u64 >= max_items || Instant::now() >= end || call.budget.is_over() {
@@ -166,6 +167,7 @@ pub(crate) async fn all(
         // Where Pipefy does not count, the whole tells.
         .or_else(|| (complete && from_the_start).then(|| returned.into()));
     outcome.body = Body::Value(body);
+    outcome.broke_off = broke_off;
     Ok(outcome
         .extra("complete", complete)
         .extra("returned", returned)

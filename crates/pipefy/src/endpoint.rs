@@ -252,7 +252,8 @@ fn detail(status: u16, response: Option<&GraphqlResponse>, body: &Bytes) -> Stri
     if (300..400).contains(&status) {
         return "it redirects elsewhere, which is not followed; check the base URL".to_owned();
     }
-    let text = std::str::from_utf8(body).unwrap_or_default().trim();
+    let text = String::from_utf8_lossy(body);
+    let text = text.trim();
     if text.is_empty() {
         return "the answer is empty".to_owned();
     }
@@ -261,6 +262,9 @@ fn detail(status: u16, response: Option<&GraphqlResponse>, body: &Bytes) -> Stri
     }
     if serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok_and(|_| text.contains("\"data\"")) {
         return "the answer holds a value that cannot be read: half a character, a number or a nesting beyond all limits".to_owned();
+    }
+    if std::str::from_utf8(body).is_err() {
+        return "the answer is no UTF-8 text".to_owned();
     }
     response::clip(text, 200)
 }

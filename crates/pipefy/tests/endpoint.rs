@@ -163,6 +163,18 @@ async fn every_error_shape_is_a_message_and_never_a_page() {
         }
         assert_eq!(mock.count(), 2, "{body}: none of these is repeated");
     }
+    for (body, message) in [
+        (&b"{\"data\":{\"card\":{\"id\":\"\xff\"}}}"[..], "no UTF-8 text"),
+        (b"\x1f\x8b\x08", "no UTF-8 text"),
+        (b"<html>S\xe3o Paulo</html>", "HTML page"),
+        (b" \r\n", "empty"),
+    ] {
+        for status in [200, 422] {
+            let mock = Mock::start(move |_, _| Reply::Answer(status, Vec::new(), body.to_vec())).await;
+            let text = read(&session(&mock)).await.unwrap_err().to_string();
+            assert!(text.contains(message), "{status} {body:?}: {text}");
+        }
+    }
     let mock = Mock::start(|_, _| json(200, r#"{"error":{"message":"m","details":{"correlation_id":"c-9"}}}"#)).await;
     assert_eq!(read(&session(&mock)).await.unwrap_err().correlation_id(), Some("c-9"));
 }

@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 
 use pipefy::Progress;
 
+use super::plain;
+
 /// Between two looks of the line.
 const OFTEN: Duration = Duration::from_millis(100);
 
@@ -55,7 +57,7 @@ impl Progress for Bar {
     fn report(&self, done: u64, total: Option<u64>, message: &str) {
         match total {
             Some(_) => self.show(done, total),
-            None => self.line(message),
+            None => self.line(&plain(message).replace(['\n', '\t'], " ")),
         }
     }
 }

@@ -4,6 +4,7 @@ mod bar;
 mod format;
 mod jq;
 mod json;
+mod plain;
 mod table;
 mod things;
 mod yaml;
@@ -18,6 +19,7 @@ pub(crate) use bar::Bar;
 pub(crate) use format::Format;
 pub(crate) use jq::Filter;
 pub(crate) use json::{Style, write as json_text};
+pub(crate) use plain::plain;
 pub(crate) use yaml::{read as read_yaml, write as yaml_text};
 
 use table::Grid;
@@ -278,8 +280,13 @@ impl Terminal {
         Bar::new(self.err_is_terminal)
     }
 
-    /// Writes a line to stderr, as far as anybody reads it.
+    /// Writes a line to stderr, as far as anybody reads it. Much of what is said comes from outside, so control characters
+    /// are shown, not sent.
     pub(crate) fn err(&self, line: &str) {
+        self.say(&plain(line));
+    }
+
+    fn say(&self, line: &str) {
         if self.mute {
             return;
         }
@@ -290,7 +297,7 @@ impl Terminal {
     /// Writes to stderr without ending the line.
     pub(crate) fn ask(&self, question: &str) {
         let mut err = std::io::stderr().lock();
-        let _ = write!(err, "{question}");
+        let _ = write!(err, "{}", plain(question));
         let _ = err.flush();
     }
 
@@ -303,8 +310,10 @@ impl Terminal {
     /// Writes a usage error to stderr.
     pub(crate) fn misuse(&self, error: &clap::Error) {
         let text = error.render();
-        let text = if self.err_colours { text.ansi().to_string() } else { text.to_string() };
-        self.err(text.trim_end());
+        match self.err_colours {
+            true => self.say(&plain::coloured(text.ansi().to_string().trim_end())),
+            false => self.err(text.to_string().trim_end()),
+        }
     }
 }
 

@@ -55,8 +55,20 @@ fn put(rig: &Rig, file: &str, text: &str) -> PathBuf {
     path
 }
 
+/// A program of the server's name.
+fn server(rig: &Rig) -> String {
+    let path = put(rig, "opt/pipefy/pipefy-mcp-server", "#!/bin/sh\n");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    path.to_str().unwrap().to_owned()
+}
+
 fn install(rig: &Rig, client: &str, more: &[&str]) -> Run {
-    let mut line = vec!["mcp", "install", "--client", client, "--server", "/opt/pipefy/pipefy-mcp-server"];
+    let server = server(rig);
+    let mut line = vec!["mcp", "install", "--client", client, "--server", &server];
     line.extend(more);
     rig.run(&line)
 }
@@ -100,10 +112,7 @@ fn registering_changes_one_entry_and_nothing_else() {
         assert_eq!(scan.code, Some(1), "{client}\n{scan}");
         let found: serde_json::Value = serde_json::from_str(&scan.stdout).unwrap();
         assert_eq!(found.as_array().unwrap().len(), 1, "{scan}");
-        assert_eq!(
-            [&found[0]["client"], &found[0]["name"], &found[0]["starts"]],
-            [client, "pipefy", "/opt/pipefy/pipefy-mcp-server"]
-        );
+        assert_eq!([&found[0]["client"], &found[0]["name"], &found[0]["starts"]], [client, "pipefy", &server(&rig)]);
 
         let run = rig.run(&["mcp", "uninstall", "--client", client]);
         assert_eq!(run.code, Some(0), "{client}\n{run}");
@@ -188,4 +197,118 @@ fn two_registrations_of_one_client_are_named() {
     assert_eq!(run.code, Some(1), "{run}");
     assert!(run.stderr.contains("claude-code has 2 registrations"), "{run}");
     assert!(run.stdout.contains("project") && run.stdout.contains("user"), "{run}");
+}
+
+/// Whatever kind of entry was there: one of a program is left, with what belongs to it, and doing it again changes nothing.
+#[test]
+fn a_remote_entry_becomes_one_of_a_program() {
+    let json = |map: &str, entry: &str| format!("{{\n  \"{map}\": {{\n    \"pipefy\": {entry}\n  }}\n}}\n");
+    let remote = r#""url": "https://mcp.pipefy.com/mcp", "headers": {"Authorization": "Bearer canary"}"#;
+    for (client, file, text) in [
+        ("cursor", ".cursor/mcp.json", json("mcpServers", &format!("{{ {remote}, \"disabled\": false }}"))),
+        ("cursor", ".cursor/mcp.json", json("mcpServers", &format!("{{\n \"disabled\": false,\n \"type\": \"http\",\n {remote}\n}}"))),
+        ("cursor", ".cursor/mcp.json", format!("{{\"mcpServers\":{{\"pipefy\":{{{remote},\"disabled\":false}}}}}}")),
+        // What an earlier version made of one.
+        ("cursor", ".cursor/mcp.json", json("mcpServers", &format!("{{ {remote}, \"command\": \"x\", \"args\": [], \"disabled\": false }}"))),
+        ("windsurf", ".codeium/windsurf/mcp_config.json", json("mcpServers", r#"{"serverUrl": "https://mcp.pipefy.com/mcp", "disabled": false}"#)),
+        ("claude-code", ".claude.json", json("mcpServers", &format!("{{ \"type\": \"http\", {remote}, \"disabled\": false }}"))),
+        ("vscode", ".config/Code/User/mcp.json", json("servers", &format!("{{ \"type\": \"sse\", {remote}, \"disabled\": false }}"))),
+        (
+            "codex",
+            ".codex/config.toml",
+            "[mcp_servers.pipefy]\nurl = \"https://mcp.pipefy.com/mcp\"\nbearer_token_env_var = \"T\"\ndisabled = false\n[mcp_servers.pipefy.http_headers]\nX = \"canary\"\n".to_owned(),
+        ),
+    ] {
+        let rig = Rig::bare();
+        let path = put(&rig, file, &text);
+        let run = install(&rig, client, &[]);
+        assert_eq!(run.code, Some(0), "{client}\n{text}\n{run}");
+        let made = std::fs::read_to_string(&path).unwrap();
+        let entry: serde_json::Value = match client {
+            "codex" => serde_json::to_value(toml::from_str::<toml::Table>(&made).unwrap()["mcp_servers"]["pipefy"].clone()).unwrap(),
+            _ => {
+                let whole: serde_json::Value = serde_json::from_str(&made).unwrap_or_else(|error| panic!("{error}\n{made}"));
+                whole.as_object().unwrap().values().next().unwrap()["pipefy"].clone()
+            }
+        };
+        let mut wanted = serde_json::json!({"disabled": false, "command": server(&rig), "args": []});
+        if ["claude-code", "vscode"].contains(&client) {
+            wanted["type"] = "stdio".into();
+        }
+        assert_eq!(entry, wanted, "{client}\n{made}");
+        assert!(install(&rig, client, &[]).stdout.contains("already"), "{client}");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), made, "{client}");
+    }
+}
+
+#[test]
+fn a_file_that_sets_something_twice_is_left_alone() {
+    for (text, name) in [
+        ("{\"mcpServers\": {}, \"mcpServers\": {\"a\": {\"command\": \"canary\"}}}", "mcpServers"),
+        ("{\"mcpServers\": {\"pipefy\": {}, \"pipefy\": {\"command\": \"canary\"}}}", "pipefy"),
+        ("{\"mcpServers\": {\"pipefy\": {\"command\": \"pipefy-mcp-server\", \"command\": \"canary\"}}}", "command"),
+        ("{\n \"mcpServers\": {},\n \"mcpServer\\u0073\": {}\n}", "mcpServers"),
+    ] {
+        let rig = Rig::bare();
+        let path = put(&rig, ".cursor/mcp.json", text);
+        for line in [&["mcp", "install", "--client", "cursor"][..], &["mcp", "uninstall", "--client", "cursor"]] {
+            let run = rig.run(line);
+            assert_eq!(run.code, Some(1), "{text}\n{run}");
+            assert!(run.stderr.contains(&format!("has {name} twice")) && !run.stderr.contains("canary"), "{run}");
+        }
+        assert_eq!(rig.run(&["mcp", "scan"]).code, Some(2), "{text}");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+    }
+    let rig = Rig::bare();
+    put(&rig, ".cursor/mcp.json", "{\"a\": 1, \"a\": 2, \"mcpServers\": {}}");
+    assert_eq!(install(&rig, "cursor", &[]).code, Some(0), "what is not about servers is the client's own");
+}
+
+/// What no client could use is refused before the file is touched.
+#[test]
+fn what_cannot_be_started_is_not_registered() {
+    let rig = Rig::bare();
+    server(&rig);
+    put(&rig, "plain", "text");
+    let lines: &[&[&str]] = &[
+        &["--name", ""],
+        &["--name", " "],
+        &["--name", "a b"],
+        &["--name", "a\u{1b}b"],
+        &["--name", "a\nb"],
+        &["--env", "BAD NAME=1"],
+        &["--env", "=1"],
+        &["--env", "NAME"],
+        &["--env", "1A=1"],
+        &["--env", " A=1"],
+        &["--env", "A-B=1"],
+        &["--server", "/nonexist/x"],
+        &["--server", "./nonexist"],
+        &["--server", "opt/pipefy"],
+        &["--server", "~/nonexist"],
+        #[cfg(unix)]
+        &["--server", "./plain"],
+    ];
+    for more in lines {
+        let mut line = vec!["mcp", "install", "--client", "cursor"];
+        line.extend(*more);
+        let run = rig.run(&line);
+        assert_eq!(run.code, Some(2), "{more:?}\n{run}");
+        assert!(run.stderr.contains(more[0]), "{more:?}\n{run}");
+        assert!(!rig.home.path().join(".cursor/mcp.json").exists(), "{more:?}");
+    }
+    let rig = Rig::bare();
+    let path = server(&rig);
+    for (given, started, note) in [
+        ("pipefy-mcp-server", "pipefy-mcp-server", "PATH"),
+        ("./opt/pipefy/pipefy-mcp-server", path.as_str(), ""),
+        ("~/opt/pipefy/pipefy-mcp-server", path.as_str(), ""),
+        (path.as_str(), path.as_str(), ""),
+    ] {
+        let run = rig.run(&["mcp", "install", "--client", "cursor", "--server", given, "--env", "_A1=x y"]);
+        assert_eq!((run.code, run.stderr.contains("PATH")), (Some(0), !note.is_empty()), "{given}\n{run}");
+        let written: serde_json::Value =
+            serde_json::from_str(&std::fs::read_to_string(rig.home.path().join(".cursor/mcp.json")).unwrap()).unwrap();
+        assert_eq!(written["mcpServers"]["pipefy"]["command"], started, "{given}");
+    }
 }

@@ -133,3 +133,97 @@ fn a_check_that_finds_something_exits_with_one() {
     let none = rig.run(&["agent", "validate-behaviors", "--pipe", &pipe, "--behaviors", "[]", "--json"]);
     assert_eq!(none.code, Some(1), "{none}");
 }
+
+/// A Pipefy that gives each page of `cards` in turn, the last one for ever.
+async fn pages(answers: Vec<serde_json::Value>) -> String {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let asked = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let answer = move || async move {
+        let at = asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        axum::Json(answers[at.min(answers.len() - 1)].clone())
+    };
+    let app = axum::Router::new().route("/graphql", axum::routing::post(answer));
+    tokio::spawn(async move { axum::serve(listener, app).await });
+    url
+}
+
+/// What was read before a failure is shown, and the exit code says that it is not all; a limit that was set is no failure.
+/// Control characters of Pipefy's words stay words.
+#[test]
+fn a_listing_that_breaks_off_is_a_failure() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let page = |id: &str, next: Option<&str>| {
+        let edges = serde_json::json!([{"node": {"id": id, "title": "t"}}]);
+        let info = serde_json::json!({"hasNextPage": next.is_some(), "endCursor": next});
+        serde_json::json!({"data": {"cards": {"edges": edges, "pageInfo": info}}})
+    };
+    let broken = serde_json::json!({"errors": [{"message": "\u{1b}[31mout of\r\n\u{1b}]0;title\u{7}order\u{9b}2J\r"}]});
+    let list = |answers: &[serde_json::Value], more: &[&str]| {
+        let url = runtime.block_on(pages(answers.to_vec()));
+        let rig =
+            Rig::bare().with_token("token").with("PIPEFY_BASE_URL", url).with("PIPEFY_ALLOW_INSECURE_URLS", "true");
+        let mut line = vec!["card", "list", "--pipe", "1", "--all"];
+        line.extend(more);
+        rig.run(&line)
+    };
+    let first = page("11", Some("c1"));
+    for format in ["csv", "json", "ndjson", "yaml", "table", "ids"] {
+        let run = list(&[first.clone(), broken.clone()], &["--format", format]);
+        assert_eq!(run.code, Some(1), "{format}\n{run}");
+        assert!(run.stdout.contains("11") && run.stderr.contains("--after c1"), "{format}\n{run}");
+        let circle = list(&[first.clone(), first.clone()], &["--format", format]);
+        assert_eq!(circle.code, Some(1), "{format}\n{circle}");
+    }
+    assert_eq!(list(&[first.clone(), broken.clone()], &["--jq", "length"]).code, Some(1));
+    let limited = list(&[first.clone(), broken.clone()], &["--max-items", "1", "--format", "ids"]);
+    assert_eq!((limited.code, limited.stdout.as_str()), (Some(0), "11\n"), "{limited}");
+    let whole = list(&[first.clone(), page("12", None)], &["--format", "ids"]);
+    assert_eq!((whole.code, whole.stdout.as_str(), whole.stderr.as_str()), (Some(0), "11\n12\n", ""), "{whole}");
+
+    for answers in [vec![broken.clone()], vec![first, broken]] {
+        let run = list(&answers, &["--json"]);
+        assert_eq!(run.code, Some(1), "{run}");
+        assert!(run.stderr.contains("\\u001b[31mout of\n") && run.stderr.contains("\\u0007order\\u009b2J\\r"), "{run}");
+        assert!(!run.stderr.contains(|c: char| c.is_control() && c != '\n'), "{run}");
+    }
+}
+
+/// A usage error repeats what was typed, which a script may have from elsewhere.
+#[test]
+fn a_usage_error_sends_no_control_characters() {
+    let rig = Rig::bare();
+    for line in [
+        &["\u{1b}[2Jx"][..],
+        &["card", "get", "1", "--\u{9b}2Jx"],
+        &["card", "list", "--pipe", "1", "--search", "{\u{7}"],
+    ] {
+        for colours in ["", "1"] {
+            let mut command = rig.command(line);
+            command.env("FORCE_COLOR", colours);
+            let run = rig.finished(command.output().unwrap());
+            assert_eq!(run.code, Some(2), "{run}");
+            let text = run.stderr.replace("\u{1b}[0m", "").replace("\u{1b}[1m", "").replace("\u{1b}[4m", "");
+            assert!(!text.contains(['\u{7}', '\u{9b}']) && !text.contains("\u{1b}[2J"), "{line:?} {text:?}");
+        }
+    }
+}
+
+/// A filter ends with one of the documented exit codes.
+#[test]
+fn a_filter_that_fails_is_a_failure_like_any_other() {
+    let rig = Rig::new();
+    for (filter, code, stdout) in [
+        ("\"gone\" | halt_error", 1, ""),
+        ("halt(7)", 1, ""),
+        ("1, halt", 0, "1\n"),
+        ("[nan, 1]", 0, "[null,1]\n"),
+        ("reduce range(2000) as $i (0; [.])", 1, ""),
+    ] {
+        let run = rig.run(&["org", "list", "--jq", filter]);
+        assert_eq!((run.code, run.stdout.as_str()), (Some(code), stdout), "{filter}\n{run}");
+    }
+    let run = rig.run(&["org", "list", "--jq", &"(".repeat(50_000)]);
+    assert_eq!(run.code, Some(2), "{run}");
+    assert!(run.stderr.contains("256 brackets"), "{run}");
+}

@@ -62,6 +62,47 @@ fn a_filter_is_judged_before_anything_is_sent() {
     assert!(run.stdout.matches("--format").count() == 1, "{run}");
 }
 
+/// The page says which commands print tables, and which JSON until a table is asked for.
+#[test]
+fn what_prints_tables_is_what_the_page_says() {
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/cli/output.md")).unwrap();
+    let (objects, tables) = page.split_once("Most listings come as").unwrap().1.split_once("Tables\nwithout").unwrap();
+    let named = |text: &str| -> Vec<String> {
+        let text = text.split("\n\n").next().unwrap().split("`--format table`").next().unwrap();
+        text.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+    };
+    let (objects, tables) = (named(objects), named(tables));
+    assert!(objects.len() > 4 && tables.len() > 10, "{objects:?} {tables:?}");
+    let rig = Rig::new();
+    let pipe = rig.pipe("Purchase Requests");
+    let organization = rig.json(&["org", "list", "--json"])[0]["uuid"].as_str().unwrap().to_owned();
+    let table = rig.run(&["table", "list", "--format", "ids"]).stdout.lines().next().unwrap().to_owned();
+    let line = |command: &str| {
+        let mut line: Vec<String> = command.split(' ').map(str::to_owned).collect();
+        let more: &[&str] = match command {
+            "card list" | "label list" | "automation list" => &["--pipe", &pipe],
+            "automation events list" | "automation actions list" => &["--pipe", &pipe],
+            "record find" => &["--table", &table],
+            "portal list" | "portal html-interface list" => &["--organization-uuid", &organization],
+            "tools search" => &["card"],
+            _ => &[],
+        };
+        line.extend(more.iter().map(|word| (*word).to_owned()));
+        line
+    };
+    let run = |line: &[String]| rig.run(&line.iter().map(String::as_str).collect::<Vec<_>>());
+    for command in &objects {
+        let mut line = line(command);
+        assert!(run(&line).stdout.starts_with("{\n"), "{command}\n{}", run(&line));
+        line.extend(["--format".to_owned(), "table".to_owned()]);
+        assert!(run(&line).stdout.starts_with('+'), "{command}\n{}", run(&line));
+    }
+    for command in &tables {
+        let shown = run(&line(command)).stdout;
+        assert!(shown.contains('\t') || shown == "(empty list)\n", "{command}\n{shown}");
+    }
+}
+
 #[test]
 fn settings_are_shown_with_where_they_come_from() {
     let rig = Rig::bare().with("PIPEFY_ORG_ID", "42").with("PIPEFY_TOKEN", "canary-token");
@@ -99,6 +140,15 @@ fn the_doctor_names_what_is_wrong() {
     }
     assert!(of("sign-in")["finding"].as_str().unwrap().contains("ana.souza@aurora.example"), "{run}");
 
+    // Nothing of a token needs the issuer.
+    let mut command = rig.command(&["doctor", "--json"]);
+    command.env("PIPEFY_AUTH_URL", "http://127.0.0.1:9/realms/x");
+    let run = rig.finished(command.output().unwrap());
+    assert_eq!(run.code, Some(0), "{run}");
+    let found: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+    let issuer = found.as_array().unwrap().iter().find(|finding| finding["check"] == "issuer").unwrap();
+    assert_eq!(issuer["result"], "warning", "{run}");
+
     let run = rig.with_token("canary").run(&["doctor"]);
     assert_eq!(run.code, Some(1), "{run}");
     assert!(run.stdout.contains("sign-in\twrong") && !run.to_string().contains("canary"), "{run}");
@@ -109,6 +159,23 @@ fn the_doctor_names_what_is_wrong() {
     let run = rig.run(&["doctor"]);
     assert_eq!(run.code, Some(1), "{run}");
     assert!(run.stdout.contains("api\twrong") && run.stdout.contains("nobody is signed in"), "{run}");
+}
+
+/// The sandbox is looked at as its administrator; nothing that is configured for the real one goes there.
+#[test]
+fn the_doctor_looks_at_a_sandbox_too() {
+    let rig = Rig::bare().with_token("canary-token").with("PIPEFY_BASE_URL", "https://x.invalid");
+    let run = rig.run(&["--sandbox", "--sandbox-data", ":memory:", "doctor", "--json"]);
+    assert_eq!(run.code, Some(0), "{run}");
+    let found: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+    let of = |check: &str| found.as_array().unwrap().iter().find(|finding| finding["check"] == check).unwrap();
+    for check in ["settings", "api", "sign-in", "schema"] {
+        assert_eq!(of(check)["result"], "ok", "{check}\n{run}");
+    }
+    assert!(of("sign-in")["finding"].as_str().unwrap().contains("ana.souza@aurora.example by"), "{run}");
+    assert!(!run.to_string().contains("x.invalid") && !run.to_string().contains("canary"), "{run}");
+    let run = rig.run(&["--sandbox", "auth", "status"]);
+    assert!(run.code == Some(2) && run.stderr.contains("pipefy --sandbox doctor"), "{run}");
 }
 
 /// A clock that is wrong, a Pipefy that no longer knows an operation, and a client with two registrations.

@@ -244,7 +244,7 @@ fn about_the_program_itself() {
             "config show --all --jq '.[] | select(.setting == \"static_token\") | [.value, .source]'",
             "doctor",
             "mcp scan",
-            "mcp install --client cursor --server /opt/pipefy/pipefy-mcp-server",
+            "mcp install --client cursor --server pipefy-mcp-server",
             "mcp scan --format csv --jq '[.[] | {client, scope, name, starts}]'",
             "skills list",
             "tools list --domain bulk",

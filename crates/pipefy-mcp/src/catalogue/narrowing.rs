@@ -6,6 +6,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use http::{HeaderMap, HeaderName};
+use pipefy::settings::switch_word;
 use pipefy_tools::{Class, Op};
 
 use super::exposure::{Exposure, Selection, known_names};
@@ -44,7 +45,7 @@ pub enum BadNarrowing {
     #[error("Invalid {0} header: it names nothing; leave it out or name at least one")]
     Empty(&'static str),
     /// Neither on nor off.
-    #[error("Invalid X-MCP-Readonly header: must be true or false")]
+    #[error("Invalid X-MCP-Readonly header: must be true or false (also 1/0, yes/no, y/n, t/f, on/off)")]
     ReadOnly,
 }
 
@@ -157,12 +158,8 @@ fn tools(
 fn read_only(headers: &HeaderMap) -> Result<bool, BadNarrowing> {
     let mut on = false;
     for value in headers.get_all(HeaderName::from_static(READ_ONLY_HEADER)) {
-        let text = value.to_str().map_err(|_| BadNarrowing::ReadOnly)?.trim().to_ascii_lowercase();
-        on |= match text.as_str() {
-            "1" | "true" | "t" | "yes" | "y" | "on" => true,
-            "0" | "false" | "f" | "no" | "n" | "off" => false,
-            _ => return Err(BadNarrowing::ReadOnly),
-        };
+        let word = value.to_str().ok().and_then(switch_word);
+        on |= word.ok_or(BadNarrowing::ReadOnly)?;
     }
     Ok(on)
 }

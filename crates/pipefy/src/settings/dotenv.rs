@@ -5,6 +5,8 @@
 //! In single quotes only `\\` and `\'` are escapes, in double quotes the usual backslash letters; quoted values may
 //! span lines. `${NAME}` and `${NAME:-default}` are expanded in every value: keys of the file first, then the process
 //! environment, else nothing; `$NAME` is literal. A key without `=` has no value, whatever was said before.
+//!
+//! Lines that speak of our variables without setting them as written are told apart: they may be a safety setting.
 
 use std::collections::HashMap;
 
@@ -15,6 +17,9 @@ pub(super) struct Dotenv {
     pub(super) entries: Vec<(String, String)>,
     /// Numbers (from 1) of the lines that could not be read.
     pub(super) bad_lines: Vec<usize>,
+    /// Numbers of the lines that name one of our variables and do not set it: they cannot be read, have no `=`, put
+    /// something else around the name, or are swallowed by a quote that was opened before (then that quote's line).
+    pub(super) ours: Vec<usize>,
 }
 
 /// Reads the text of a `.env` file. `process` answers exact names from the process environment for `${NAME}`.
@@ -28,8 +33,16 @@ pub(super) fn parse(text: &str, process: impl Fn(&str) -> Option<String>) -> Dot
         if reader.rest.is_empty() {
             return found;
         }
-        let line = reader.line;
-        match statement(&mut reader) {
+        let (before, line) = (reader.rest, reader.line);
+        let statement = statement(&mut reader);
+        if statement.is_none() {
+            reader.take_while(|c| c != '\n' && c != '\r');
+        }
+        let read = before.get(..before.len() - reader.rest.len()).unwrap_or(before);
+        if hides_ours(statement.as_ref(), read) {
+            found.ours.push(line);
+        }
+        match statement {
             Some(Statement::Comment) => {}
             Some(Statement::Key(key)) => {
                 found.entries.retain(|(name, _)| *name != key);
@@ -43,12 +56,34 @@ pub(super) fn parse(text: &str, process: impl Fn(&str) -> Option<String>) -> Dot
                 known.insert(key.clone(), Some(value.clone()));
                 found.entries.push((key, value));
             }
-            None => {
-                found.bad_lines.push(line);
-                reader.take_while(|c| c != '\n' && c != '\r');
-            }
+            None => found.bad_lines.push(line),
         }
     }
+}
+
+/// Whether `read`, the text of a statement, names a variable of ours that it does not set.
+fn hides_ours(statement: Option<&Statement>, read: &str) -> bool {
+    match statement {
+        Some(Statement::Comment) => false,
+        None => names_ours(read),
+        Some(Statement::Key(key)) => names_ours(key),
+        Some(Statement::Pair(key, _)) => {
+            let odd = |c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '-';
+            let mut swallowed = read.lines().skip(1);
+            (names_ours(key) && key.contains(odd)) || swallowed.any(|line| line.contains('=') && starts_ours(line))
+        }
+    }
+}
+
+fn names_ours(text: &str) -> bool {
+    let upper = text.to_ascii_uppercase();
+    upper.contains("PIPEFY_") || upper.contains("PIPEFY-")
+}
+
+fn starts_ours(line: &str) -> bool {
+    let mut reader = Reader { rest: line.trim_start(), line: 0 };
+    reader.skip_export();
+    reader.rest.get(.."PIPEFY_".len()).is_some_and(names_ours)
 }
 
 enum Statement {
@@ -332,6 +367,44 @@ mod tests {
         assert_eq!(found.bad_lines, [2, 3, 4, 6]);
         let names: Vec<_> = found.entries.iter().map(|(k, _)| k.as_str()).collect();
         assert_eq!(names, ["A", "C"]);
+    }
+
+    /// However a setting of ours is mangled, its line is told apart; what sets it, or only speaks of it, is not.
+    #[test]
+    fn a_line_of_ours_that_sets_nothing_is_told_apart() {
+        for (text, lines) in [
+            ("PIPEFY_MCP_READ_ONLY=\"true", vec![1]),
+            ("A=1\nPIPEFY_MCP_READ_ONLY='true\nB=2", vec![2]),
+            ("PIPEFY_MCP_READ_ONLY=\"true\"x", vec![1]),
+            ("PIPEFY_MCP_READ_ONLY: true", vec![1]),
+            ("PIPEFY_MCP_READ_ONLY:true", vec![1]),
+            ("PIPEFY_MCP_READ_ONLY true", vec![1]),
+            ("PIPEFY_MCP_READ_ONLY", vec![1]),
+            ("pipefy_mcp_read_only # on", vec![1]),
+            ("export PIPEFY_MCP_READ_ONLY", vec![1]),
+            ("\n\nexport PIPEFY_MCP_READ_ONLY true", vec![3]),
+            ("set PIPEFY_MCP_READ_ONLY=true", vec![1]),
+            ("- PIPEFY_MCP_READ_ONLY=true", vec![1]),
+            ("=PIPEFY_MCP_READ_ONLY", vec![1]),
+            ("\"PIPEFY_MCP_READ_ONLY\"=true", vec![1]),
+            ("$env:PIPEFY_MCP_READ_ONLY=\"true\"", vec![1]),
+            ("PIPEFY-MCP-READ-ONLY: true", vec![1]),
+            // The quote of another variable takes ours in.
+            ("A=\"x\nPIPEFY_MCP_READ_ONLY=\"true\"", vec![1]),
+            ("A=\"x\nPIPEFY_MCP_READ_ONLY=true\nB=\"", vec![1]),
+            ("A='x\n  export PIPEFY_MCP_SCOPE_PIPES=1\n'", vec![1]),
+            ("PIPEFY_MCP_READ_ONLY=true", vec![]),
+            ("'PIPEFY_MCP_READ_ONLY' = \"true\" # yes", vec![]),
+            ("export PIPEFY_MCP_READ-ONLY=true", vec![]),
+            ("# PIPEFY_MCP_READ_ONLY", vec![]),
+            ("A=1 # PIPEFY_MCP_READ_ONLY", vec![]),
+            ("A # PIPEFY_MCP_READ_ONLY", vec![]),
+            ("A=\"see\nthe PIPEFY_ settings\"", vec![]),
+            ("A=PIPEFY_MCP_READ_ONLY", vec![]),
+            ("A='open\nB", vec![]),
+        ] {
+            assert_eq!(parse(text, |_| None).ours, lines, "{text:?}");
+        }
     }
 
     proptest! {

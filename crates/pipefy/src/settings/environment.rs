@@ -1,7 +1,8 @@
 //! The snapshot of the outside world that settings are made from.
 
 use std::fmt;
-use std::io::ErrorKind;
+use std::fs::File;
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 /// Everything settings may come from, read once at start-up: process variables, the working directory, the text of
@@ -21,29 +22,37 @@ pub struct Environment {
     config_file: Option<PathBuf>,
 }
 
+/// A settings file at most, in bytes.
+const LARGEST: u64 = 1024 * 1024;
+
 /// The text of a settings file, or why there is none.
 #[derive(Clone, Default)]
 pub(super) enum FileText {
-    /// No such file, or not a regular file: the same as an empty one.
+    /// No such file.
     #[default]
     Absent,
+    /// A folder, a device, a pipe.
+    Irregular,
+    TooLarge,
     Text(String),
     NotUtf8,
     Unreadable(ErrorKind),
 }
 
+/// Names the configuration file; read from the process environment only.
+pub(super) const CONFIG_FILE: &str = "PIPEFY_CONFIG_FILE";
+
 impl FileText {
     fn read(path: &Path) -> FileText {
         match std::fs::metadata(path) {
             Ok(about) if about.is_file() => {}
-            Ok(_) => return FileText::Absent,
+            Ok(_) => return FileText::Irregular,
             Err(error) => return FileText::from_error(error.kind()),
         }
-        match std::fs::read(path) {
-            Ok(bytes) => match String::from_utf8(bytes) {
-                Ok(text) => FileText::Text(text),
-                Err(_) => FileText::NotUtf8,
-            },
+        let mut bytes = Vec::new();
+        match File::open(path).and_then(|file| file.take(LARGEST + 1).read_to_end(&mut bytes)) {
+            Ok(read) if read as u64 > LARGEST => FileText::TooLarge,
+            Ok(_) => String::from_utf8(bytes).map_or(FileText::NotUtf8, FileText::Text),
             Err(error) => FileText::from_error(error.kind()),
         }
     }
@@ -171,10 +180,21 @@ impl Environment {
         self.config_file.as_deref()
     }
 
+    /// The file that `PIPEFY_CONFIG_FILE` names.
+    fn named_config(&self) -> Option<PathBuf> {
+        self.variable(CONFIG_FILE).filter(|path| !path.is_empty()).map(|path| self.cwd.join(path))
+    }
+
+    /// Whether somebody counts on the configuration file: `PIPEFY_CONFIG_FILE` names it. `/dev/null` is how to say that
+    /// there is none.
+    pub(super) fn is_config_named(&self) -> bool {
+        self.named_config().is_some_and(|path| path != Path::new("/dev/null"))
+    }
+
     fn locate_config(&self) -> Option<PathBuf> {
-        match self.variable("PIPEFY_CONFIG_FILE") {
-            Some(path) if !path.is_empty() => Some(self.cwd.join(path)),
-            _ => self.config_dir().map(|dir| dir.join("config.toml")),
+        match self.named_config() {
+            Some(path) => Some(path),
+            None => self.config_dir().map(|dir| dir.join("config.toml")),
         }
     }
 
@@ -187,6 +207,11 @@ impl Environment {
 
     pub(super) fn variables(&self) -> &[(String, String)] {
         &self.variables
+    }
+
+    #[cfg(test)]
+    pub(super) fn set_undecodable(&mut self, name: &str) {
+        self.undecodable.push(name.to_owned());
     }
 
     pub(super) fn undecodable(&self) -> &[String] {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 
 use super::dotenv;
-use super::environment::{Environment, FileText};
+use super::environment::{CONFIG_FILE, Environment, FileText};
 use super::error::{Problem, Source};
 use super::registry::{
     ACCOUNT, Group, SERVICE_ACCOUNT_CLIENT_ID, SERVICE_ACCOUNT_CLIENT_SECRET, STATIC_TOKEN, Variable,
@@ -100,10 +100,18 @@ impl<'a> Layers<'a> {
     fn read_dotenv(&mut self, environment: &Environment) {
         let path = environment.cwd().join(".env");
         match environment.dotenv_text() {
-            FileText::Absent => {}
+            // A folder of this name is somebody's Python.
+            FileText::Absent | FileText::Irregular => {}
             FileText::Text(text) => {
                 let found = dotenv::parse(text, |name| environment.variable(name).map(str::to_owned));
-                for line in &found.bad_lines {
+                for line in &found.ours {
+                    let reason = format!(
+                        "line {line} names a PIPEFY_ variable and does not set it; write NAME=value and close every quote, or \
+                         remove it: a safety setting that is not understood is not taken for off"
+                    );
+                    self.problems.push(Problem::File { path: path.clone(), reason });
+                }
+                for line in found.bad_lines.iter().filter(|line| !found.ours.contains(line)) {
                     self.warnings.push(format!("warning: .env line {line} could not be read and is skipped"));
                 }
                 self.dotenv = index(found.entries.into_iter());
@@ -113,7 +121,16 @@ impl<'a> Layers<'a> {
     }
 
     fn read_config(&mut self, environment: &Environment) {
+        if environment.undecodable().iter().any(|name| name == CONFIG_FILE) {
+            let reason = "must be UTF-8".to_owned();
+            self.problems.push(Problem::File { path: CONFIG_FILE.into(), reason });
+        }
         match environment.config_text() {
+            FileText::Absent if environment.is_config_named() => self.warnings.push(format!(
+                "warning: {CONFIG_FILE} names {}, which does not exist; no settings are taken from a file",
+                self.config_file.display()
+            )),
+            FileText::Irregular if !environment.is_config_named() => {}
             FileText::Absent => {}
             FileText::Text(text) => match text.trim_start_matches('\u{feff}').parse::<toml::Table>() {
                 Ok(table) => self.toml = table,
@@ -246,6 +263,8 @@ fn index(entries: impl Iterator<Item = (String, String)>) -> Names {
 fn file_problem(path: PathBuf, text: &FileText) -> Option<Problem> {
     let reason = match text {
         FileText::Absent | FileText::Text(_) => return None,
+        FileText::Irregular => "is no regular file; name a TOML file".to_owned(),
+        FileText::TooLarge => "is larger than 1 MiB; settings take a few lines".to_owned(),
         FileText::NotUtf8 => "is not UTF-8 text".to_owned(),
         FileText::Unreadable(kind) => format!("cannot be read ({kind}); check its permissions"),
     };

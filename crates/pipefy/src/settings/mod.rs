@@ -39,6 +39,7 @@ pub use layers::Overrides;
 pub use loader::{Found, Report};
 pub use operations::{AuditSink, OperationsSettings, TrustedProxies};
 pub use page::settings_page;
+pub use parse::switch_word;
 pub use registry::*;
 pub use scope_flag::{SCOPE_FLAG_USAGE, scope_flags};
 

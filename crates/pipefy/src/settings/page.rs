@@ -17,8 +17,11 @@ the environment beats the new name in `.env`.
 - **Environment**: names in any case. A variable that is set but empty is a value, and nearly every setting refuses it;
   for lists it means unset.
 - **`.env`**: `KEY=value` lines; `${NAME}` and `${NAME:-default}` are expanded. Only the working directory is looked at.
+  A line that cannot be read is skipped with a warning; one that names a `PIPEFY_` variable and does not set it (no `=`,
+  a quote that is not closed) stops start-up.
 - **`config.toml`**: in `$XDG_CONFIG_HOME/pipefy`, else `~/.config/pipefy` (also on macOS), on Windows in
-  `%APPDATA%\\pipefy`; `PIPEFY_CONFIG_FILE` names another file. Keys are the names below, at the top level.
+  `%APPDATA%\\pipefy`; `PIPEFY_CONFIG_FILE` names another file (a warning where there is
+  none; a folder or device is refused; `/dev/null` for no file), of at most 1 MiB. Keys are the names below, at the top level.
   Settings in a section `[accounts.NAME]` count before those at the top level while that account is chosen (`--account`,
   `PIPEFY_ACCOUNT`, `account`).
 - **Switches** take `true/false`, `1/0`, `yes/no`, `y/n`, `t/f`, `on/off`. **Lists** take `[\"a\", \"b\"]` or `a,b`.

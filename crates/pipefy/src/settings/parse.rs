@@ -55,20 +55,26 @@ pub(super) fn key(raw: &Raw) -> Result<SecretString, Rule> {
     Ok(value.into())
 }
 
+/// What a word means as a switch: `true`, `1`, `yes`, `y`, `t`, `on` or `false`, `0`, `no`, `n`, `f`, `off`, in any case and
+/// with blanks around it. Nothing when it is none of them.
+pub fn switch_word(text: &str) -> Option<bool> {
+    match text.trim().to_ascii_lowercase().as_str() {
+        "1" | "true" | "t" | "yes" | "y" | "on" => Some(true),
+        "0" | "false" | "f" | "no" | "n" | "off" => Some(false),
+        _ => None,
+    }
+}
+
 /// `true`/`false` and their words; in TOML also booleans and the integers 0 and 1.
 pub(super) fn switch(raw: &Raw) -> Result<bool, Rule> {
     let word = match raw {
-        Raw::Text(text) | Raw::Toml(toml::Value::String(text)) => text.trim().to_ascii_lowercase(),
+        Raw::Text(text) | Raw::Toml(toml::Value::String(text)) => text,
         Raw::Toml(toml::Value::Boolean(on)) => return Ok(*on),
         Raw::Toml(toml::Value::Integer(0)) => return Ok(false),
         Raw::Toml(toml::Value::Integer(1)) => return Ok(true),
         Raw::Toml(_) => return Err(SWITCH_RULE.to_owned()),
     };
-    match word.as_str() {
-        "1" | "true" | "t" | "yes" | "y" | "on" => Ok(true),
-        "0" | "false" | "f" | "no" | "n" | "off" => Ok(false),
-        _ => Err(or_unset(&word, SWITCH_RULE)),
-    }
+    switch_word(word).ok_or_else(|| or_unset(word, SWITCH_RULE))
 }
 
 /// A whole number within `range`; `8.0` and surrounding blanks are fine.
@@ -195,13 +201,21 @@ fn is_id(text: &str) -> bool {
     text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
 }
 
-/// Text that holds a comma list of names, kept as text. Blank means unset. In TOML also an array of strings.
+/// Text that holds a comma list of names, kept as text. Blank text means unset; a list without a name is none. In TOML also
+/// an array of strings.
 pub(super) fn names(raw: &Raw) -> Result<Option<String>, Rule> {
     let text = match raw {
-        Raw::Toml(toml::Value::Array(_)) => list(raw)?.unwrap_or_default().join(","),
+        Raw::Toml(toml::Value::Array(_)) => list(raw)?.unwrap_or_default().join(",") + ",",
         raw => text(raw)?,
     };
-    Ok((!text.trim().is_empty()).then_some(text))
+    if text.trim().is_empty() {
+        return Ok(None);
+    }
+    let names: Vec<&str> = text.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
+    match names.is_empty() {
+        true => Err("must name at least one; unset it for all".to_owned()),
+        false => Ok(Some(names.join(","))),
+    }
 }
 
 /// How a word is compared with the choices.

@@ -189,6 +189,8 @@ fn bad_values_name_variable_and_rule() {
         ("PIPEFY_MCP_SCOPE_PIPES=null", "scope_pipes must name at least one id"),
         ("PIPEFY_MCP_SCOPE_PIPES=1,,2", "blank entry"),
         ("PIPEFY_MCP_SCOPE_TABLES=1;2", "must hold ids"),
+        ("PIPEFY_MCP_TOOLSETS=,", "toolsets must name at least one"),
+        ("PIPEFY_MCP_TOOLSETS= , ,", "toolsets must name at least one"),
         ("PIPEFY_MCP_SCOPE_ORG=1,2", "scope_org must be one id"),
         ("PIPEFY_MCP_RESULT_BUDGET=-1", "result_budget must be a whole number"),
         ("PIPEFY_MCP_SESSION_IDLE_MINUTES=0", "from 1 to 10080"),
@@ -251,7 +253,7 @@ fn values_are_read_the_way_people_write_them() {
     assert_eq!(server(&["PIPEFY_TOKEN=  t  "]).auth.static_token.unwrap().expose_secret(), "t");
     assert_eq!(server(&["PIPEFY_MCP_RESULT_BUDGET=0"]).mcp.result_budget, None);
     assert_eq!(server(&["PIPEFY_MCP_TOOLSETS="]).mcp.toolsets, None);
-    assert_eq!(server(&["PIPEFY_MCP_TOOLSETS=a, b"]).mcp.toolsets.unwrap(), "a, b");
+    assert_eq!(server(&["PIPEFY_MCP_TOOLSETS=a, b,"]).mcp.toolsets.unwrap(), "a,b");
     for (text, wanted) in [
         ("[\"a\", \" b \"]", Some(vec!["a", "b"])),
         ("a, b", Some(vec!["a", "b"])),
@@ -290,6 +292,7 @@ fn toml_keeps_its_types() {
         ("org_id = 12", "put a number in quotes"),
         ("read_only = 2", "must be true or false"),
         ("port = 1.5", "from 0 to 65535"),
+        ("toolsets = []", "toolsets must name at least one"),
         ("allowed_hosts = [[1]]", "must be a list"),
         ("a = ", "invalid TOML in /home/ana/.config/pipefy/config.toml, line 1"),
         ("a = 1\nstatic_token = canary", "line 2"),
@@ -377,6 +380,70 @@ fn files_are_found_read_and_reported() {
     std::fs::write(config.join("config.toml"), b"a = \"\xff\"").unwrap();
     let error = refused_in(&at(base()));
     assert!(error.contains("config.toml: is not UTF-8"), "{error}");
+}
+
+/// A file that somebody counts on is there, or they hear of it.
+#[test]
+fn a_named_configuration_file_is_a_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| {
+        let named = Environment::empty().with_variable("PIPEFY_CONFIG_FILE", name);
+        load_server(&named.with_home(dir.path()).with_cwd(dir.path()).read_files(), &Overrides::new())
+    };
+    std::fs::create_dir_all(dir.path().join(".config/pipefy/config.toml")).unwrap();
+    std::fs::write(dir.path().join("large.toml"), "#".repeat(1024 * 1024 + 1)).unwrap();
+    std::fs::write(dir.path().join("full.toml"), "#".repeat(1024 * 1024)).unwrap();
+    for name in ["absent.toml", "full.toml/below", "absent/absent.toml"] {
+        let warnings = at(name).unwrap().report.warnings;
+        let missing = |line: &String| line.contains(name) && line.contains("does not exist");
+        assert!(warnings.iter().any(missing), "{name}: {warnings:?}");
+    }
+    for (name, rule) in [(".", "is no regular file"), ("large.toml", "is larger than 1 MiB")] {
+        let error = at(name).unwrap_err().to_string();
+        assert!(error.contains(rule), "{name}: {error}");
+    }
+    if cfg!(unix) {
+        let error = at("/dev/zero").unwrap_err().to_string();
+        assert!(error.contains("/dev/zero: is no regular file"), "{error}");
+    }
+    for name in ["", "full.toml", "/dev/null"] {
+        let warnings = at(name).unwrap().report.warnings;
+        assert!(!warnings.iter().any(|line| line.contains("PIPEFY_CONFIG_FILE")), "{name}: {warnings:?}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_configuration_file_whose_name_is_no_text_is_not_passed_over() {
+    let mut environment = env(&[]);
+    environment.set_undecodable("PIPEFY_CONFIG_FILE");
+    assert!(refused_in(&environment).contains("PIPEFY_CONFIG_FILE: must be UTF-8"));
+}
+
+/// Every safety setting in every form that `.env` does not understand stops start-up, and its value is not shown.
+#[test]
+fn a_setting_in_dotenv_that_cannot_be_read_stops_start_up() {
+    let guarded = REGISTRY.iter().filter(|variable| variable.guarded);
+    let mut tried = 0;
+    for name in guarded.flat_map(|variable| variable.env) {
+        for line in [
+            format!("{name}=\"canary"),
+            format!("{name}='canary"),
+            format!("{name}: canary"),
+            format!("{name} canary"),
+            format!("export {name}"),
+            format!("A=\"x\n{name}=\"canary\""),
+        ] {
+            let error = load_cli(&env(&[]).with_dotenv(format!("# ours\n{line}\n")), &Overrides::new()).unwrap_err();
+            let shown = format!("{error} {error:?}");
+            assert!(shown.contains(".env: line 2 names a PIPEFY_ variable"), "{line}: {shown}");
+            assert!(!shown.contains("canary"), "{shown}");
+            tried += 1;
+        }
+    }
+    assert!(tried > 50, "{tried}");
+    let other = load_cli(&env(&[]).with_dotenv("A: 1\nB\nC='x"), &Overrides::new()).unwrap();
+    assert_eq!(other.report.warnings.len(), 2, "{:?}", other.report.warnings);
 }
 
 #[test]

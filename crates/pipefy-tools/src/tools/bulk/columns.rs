@@ -79,9 +79,10 @@ impl Targets {
             }
         }
         if !unknown.is_empty() {
-            let known: Vec<String> = fields.iter().map(|field| format!("{} ({})", field.id, field.label)).collect();
+            let own = fields.iter().map(|field| format!("{} ({})", field.id, field.label));
+            let known: Vec<String> = std::iter::once("title".to_owned()).chain(own).collect();
             return Err(ToolError::invalid(format!(
-                "The form has no field for {}. Its fields: title, {}. Name the field in `map`, or an empty text to leave a \
+                "The form has no field for {}. Its fields: {}. Name the field in `map`, or an empty text to leave a \
                  column out.",
                 unknown.join(", "),
                 known.join(", ")
