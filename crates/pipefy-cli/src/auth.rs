@@ -21,7 +21,9 @@ type Work<'a> = BoxFuture<'a, Result<Shown, Failure>>;
 /// The settings, where signing in means something.
 fn settings(start: &Start) -> Result<Loaded, Failure> {
     if start.globals.sandbox {
-        return Err(Failure::refused("The sandbox needs no sign-in: leave out --sandbox, or ask `pipefy --sandbox doctor` who you are there."));
+        return Err(Failure::refused(
+            "The sandbox needs no sign-in: leave out --sandbox, or ask `pipefy --sandbox doctor` who you are there.",
+        ));
     }
     start.settings()
 }

@@ -93,7 +93,9 @@ impl ClientFile {
                     return Err(format!("{shown} holds no JSON object; set it right and try again."));
                 };
                 if let Some(name) = twice(&object, dialect.map()) {
-                    return Err(format!("{shown} has {name} twice, and which one counts is not certain; set it right and try again."));
+                    return Err(format!(
+                        "{shown} has {name} twice, and which one counts is not certain; set it right and try again."
+                    ));
                 }
                 Document::Json(root)
             }

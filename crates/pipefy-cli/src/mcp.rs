@@ -192,7 +192,9 @@ fn variables(args: &Args) -> Result<Vec<(String, String)>, Failure> {
     given
         .map(|pair| match pair.split_once('=') {
             Some((name, value)) if is_variable(name) => Ok((name.to_owned(), value.to_owned())),
-            _ => Err(Failure::usage("--env takes NAME=VALUE; a name is letters, digits and `_`, and starts with no digit")),
+            _ => Err(Failure::usage(
+                "--env takes NAME=VALUE; a name is letters, digits and `_`, and starts with no digit",
+            )),
         })
         .collect()
 }

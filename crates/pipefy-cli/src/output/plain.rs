@@ -56,7 +56,10 @@ mod tests {
         ] {
             assert_eq!(plain(text), wanted);
         }
-        assert_eq!(coloured("\u{1b}[1;31mError\u{1b}[0m: \u{1b}[2J\u{1b}"), "\u{1b}[1;31mError\u{1b}[0m: \\u001b[2J\\u001b");
+        assert_eq!(
+            coloured("\u{1b}[1;31mError\u{1b}[0m: \u{1b}[2J\u{1b}"),
+            "\u{1b}[1;31mError\u{1b}[0m: \\u001b[2J\\u001b"
+        );
     }
 
     proptest! {

@@ -112,10 +112,7 @@ fn registering_changes_one_entry_and_nothing_else() {
         assert_eq!(scan.code, Some(1), "{client}\n{scan}");
         let found: serde_json::Value = serde_json::from_str(&scan.stdout).unwrap();
         assert_eq!(found.as_array().unwrap().len(), 1, "{scan}");
-        assert_eq!(
-            [&found[0]["client"], &found[0]["name"], &found[0]["starts"]],
-            [client, "pipefy", &server(&rig)]
-        );
+        assert_eq!([&found[0]["client"], &found[0]["name"], &found[0]["starts"]], [client, "pipefy", &server(&rig)]);
 
         let run = rig.run(&["mcp", "uninstall", "--client", client]);
         assert_eq!(run.code, Some(0), "{client}\n{run}");

@@ -193,7 +193,11 @@ fn a_listing_that_breaks_off_is_a_failure() {
 #[test]
 fn a_usage_error_sends_no_control_characters() {
     let rig = Rig::bare();
-    for line in [&["\u{1b}[2Jx"][..], &["card", "get", "1", "--\u{9b}2Jx"], &["card", "list", "--pipe", "1", "--search", "{\u{7}"]] {
+    for line in [
+        &["\u{1b}[2Jx"][..],
+        &["card", "get", "1", "--\u{9b}2Jx"],
+        &["card", "list", "--pipe", "1", "--search", "{\u{7}"],
+    ] {
         for colours in ["", "1"] {
             let mut command = rig.command(line);
             command.env("FORCE_COLOR", colours);

@@ -125,7 +125,10 @@ async fn nothing_is_sent_when_anything_is_wrong() {
         (json!({"pipe_id": 1, "rows": [{"Code": "a"}]}), "`key`"),
         (json!({"pipe_id": 1, "rows": [{"Code": "a"}], "key": "Other"}), "Other is no column"),
         (json!({"pipe_id": 1, "rows": [{"Note": "a"}], "every_row": true}), "requires: Code"),
-        (json!({"pipe_id": 1, "rows": [{"Code": "a", "Odd": 1}], "key": "Code"}), "no field for Odd. Its fields: title, "),
+        (
+            json!({"pipe_id": 1, "rows": [{"Code": "a", "Odd": 1}], "key": "Code"}),
+            "no field for Odd. Its fields: title, ",
+        ),
         (json!({"pipe_id": 1, "rows": [{"Code": "a"}, {"Code": " "}], "key": "Code"}), "row 2, Code: the key is blank"),
         (json!({"pipe_id": 1, "rows": [{"Code": "a"}], "key": "Code", "parallel": 17}), "between 1 and 16"),
         (json!({"pipe_id": 1, "rows": [{"Code": "a"}], "key": "Code", "map": {"Code": 1}}), "as text"),
