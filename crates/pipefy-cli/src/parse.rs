@@ -10,7 +10,7 @@ use std::ffi::OsString;
 use crate::command::{Command, Consent, Form, Kind, Param, Preset, choice, commas, flag, int, text};
 use crate::commands;
 use crate::failure::Failure;
-use crate::output::{Filter, Format, Rendering, plain};
+use crate::output::{self, Filter, Format, Rendering};
 use crate::tokens::{self, Flags};
 use crate::values;
 
@@ -500,7 +500,7 @@ pub(crate) fn completion(argv: &[OsString], named_shell: bool) -> Option<(bool, 
 /// A usage failure of a command as a clap error, so that all look alike.
 pub(crate) fn as_misuse(command: &Command, failure: &Failure) -> Option<clap::Error> {
     match failure {
-        Failure::Usage(text) => Some(misuse(command, &plain(text))),
+        Failure::Usage(text) => Some(misuse(command, &output::plain(text))),
         _ => None,
     }
 }
