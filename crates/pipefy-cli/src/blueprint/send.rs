@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use pipefy::{pipes, tables};
-use pipefy_tools::dig;
+use pipefy_tools::{IdKind, dig};
 use serde_json::{Map, Value, json};
 
 use super::read::{self, Live};
@@ -228,8 +228,8 @@ impl<'a> Sender<'a> {
             self.places = places(self.flow, &self.live.organization).await?;
         }
         for id in self.places.get(&("pipe".to_owned(), origin.to_owned())).into_iter().flatten() {
-            if *id != self.live.id {
-                for (name, id) in read::templates(self.flow, id).await.unwrap_or_default() {
+            if *id != self.live.id && self.flow.holds(IdKind::Pipe, id).await? {
+                for (name, id) in read::seen(read::templates(self.flow, id).await)? {
                     self.ids.templates.entry(name).or_insert(id);
                 }
             }
@@ -590,11 +590,12 @@ pub(super) async fn places(
         [("pipe", pipes::search_pipes(None), "/pipes"), ("table", tables::search_tables(TABLES), "/tables/nodes")]
     {
         let data = flow.read(&query).await?;
-        for found in data.get("organizations").and_then(Value::as_array).into_iter().flatten() {
+        for found in read::things_of(&data, "organizations")? {
             if found.get("id").map(text).as_deref() != Some(organization) {
                 continue;
             }
-            for row in found.pointer(path).and_then(Value::as_array).into_iter().flatten() {
+            let rows = found.pointer(path).and_then(Value::as_array).ok_or_else(|| read::unanswered(path))?;
+            for row in rows {
                 let (id, name) = (row.get("id").map(text), row.get("name").and_then(Value::as_str));
                 let (Some(id), Some(name)) = (id, name) else { continue };
                 places.entry((kind.to_owned(), name.to_owned())).or_default().push(id);
