@@ -216,7 +216,8 @@ async fn within(flow: &Flow<'_>, kind: IdKind, place: &str) -> Result<Option<IdK
     match flow.holds(kind, place).await? {
         true => Ok(None),
         false => {
-            let text = format!("{place} is outside of the scope, or cannot be traced to it. Nothing in it was looked up.");
+            let text =
+                format!("{place} is outside of the scope, or cannot be traced to it. Nothing in it was looked up.");
             Err(ToolError::new(pipefy_tools::Kind::Refused, text).code("OUT_OF_SCOPE").into())
         }
     }

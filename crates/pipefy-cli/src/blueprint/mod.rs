@@ -85,6 +85,7 @@ pub(crate) fn apply<'a>(flow: &'a Flow<'a>, args: Args) -> Work<'a> {
             Some(id) => (id, false),
             None if dry => {
                 let plan = things::diff(&[], &file.want);
+                send::sound(&plan)?;
                 return Ok(rows("", plan.iter().map(Change::row).collect())
                     .note(format!("note: nothing was sent; the pipe {} would be created", file.name)));
             }
@@ -93,6 +94,7 @@ pub(crate) fn apply<'a>(flow: &'a Flow<'a>, args: Args) -> Work<'a> {
         if dry {
             let live = read::read(flow, &id).await?;
             let plan = things::diff(&live.things, &file.want);
+            send::sound(&plan)?;
             let lost = plan.iter().filter(|change| send::loses(change, &live)).count();
             return Ok(rows(&id, plan.iter().map(Change::row).collect())
                 .note(format!("note: nothing was sent; {} changes, {lost} of them for good", plan.len())));
@@ -189,6 +191,7 @@ impl File {
             ("organization_id".to_owned(), organization.as_str().into()),
         ]);
         flow.admit("create_pipe", arguments.clone()).await?;
+        send::sound(&things::diff(&[], &self.want))?;
         // Nothing is made as long as something that it names is missing.
         let nowhere = Live {
             id: String::new(),
@@ -248,6 +251,7 @@ impl Applied {
         for _ in 0..PASSES {
             let live = read::read(flow, &self.id).await?;
             left = things::diff(&live.things, &file.want);
+            send::sound(&left)?;
             let steps: Vec<Change> = send::steps(&left).into_iter().cloned().collect();
             if steps.is_empty() || self.failed > 0 {
                 break;

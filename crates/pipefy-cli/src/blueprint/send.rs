@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use pipefy::{pipes, tables};
-use pipefy_tools::{IdKind, dig};
+use pipefy_tools::{DYNAMIC_TYPE, FIELD_TYPES, IdKind, dig};
 use serde_json::{Map, Value, json};
 
 use super::read::{self, Live};
@@ -36,6 +36,10 @@ pub(crate) const CALLS: &[&str] = &[
     "update_automation",
     "delete_automation",
 ];
+
+/// The colors of pipes and phases (`Colors` of the schema).
+const COLORS: [&str; 12] =
+    ["blue", "cyan", "gray", "green", "indigo", "lime", "orange", "pink", "purple", "red", "sky", "yellow"];
 
 /// Most tables of an organization that are looked through.
 const TABLES: i64 = 500;
@@ -146,6 +150,53 @@ pub(super) fn check(want: &[Thing]) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Checks that what is to be made is something that Pipefy's schema takes. What is there already is left to Pipefy.
+///
+/// # Errors
+/// Everything that is not.
+pub(super) fn sound(changes: &[Change]) -> Result<(), Failure> {
+    let mut wrong = Vec::new();
+    for change in changes {
+        let (thing, body) = (&change.thing, &change.thing.body);
+        let sent = |key: &str| match &change.how {
+            How::Add | How::Replace(_) => body.contains_key(key),
+            How::Set(settings) => settings.iter().any(|(set, ..)| set == key) && body.contains_key(key),
+            How::Rename(_) | How::Order(_) | How::Remove => false,
+        };
+        let text = |key: &str| body.get(key).and_then(Value::as_str).unwrap_or_default();
+        let what = match thing.kind {
+            Kind::Pipe | Kind::Phase if sent("color") && !COLORS.contains(&text("color")) => {
+                format!("the color {} is none of {}", text("color"), COLORS.join(", "))
+            }
+            Kind::Label if sent("color") && !is_hex(text("color")) => {
+                format!("the color {} is not like #2E90FA", text("color"))
+            }
+            Kind::Field if sent("type") && !FIELD_TYPES.contains(&text("type")) && text("type") != DYNAMIC_TYPE => {
+                format!("the type {} is none of {}, {DYNAMIC_TYPE}", text("type"), FIELD_TYPES.join(", "))
+            }
+            Kind::Condition
+                if matches!(change.how, How::Add | How::Set(_))
+                    && body.get("actions").and_then(Value::as_array).is_none_or(Vec::is_empty) =>
+            {
+                "it needs at least one action".to_owned()
+            }
+            _ => continue,
+        };
+        wrong.push(format!("{} {}: {what}", thing.kind.word(), thing.name()));
+    }
+    match wrong.is_empty() {
+        true => Ok(()),
+        false => {
+            Err(Failure::refused(format!("Pipefy does not take this. Nothing was sent.\n- {}", wrong.join("\n- "))))
+        }
+    }
+}
+
+fn is_hex(color: &str) -> bool {
+    let digits = color.strip_prefix('#').unwrap_or_default();
+    matches!(digits.len(), 3 | 6) && digits.bytes().all(|digit| digit.is_ascii_hexdigit())
 }
 
 /// Makes differences.

@@ -100,7 +100,10 @@ fn what_is_not_answered_is_a_failure() {
     let mut bad: Vec<(&str, Value)> = Vec::new();
     let lists = ["labels", "start_form_fields", "startFormFieldConditions", "phases", "parentsRelations"];
     let lists = lists.iter().map(|list| format!("/data/pipe/{list}"));
-    let lists = lists.chain(["childrenRelations", "phases/0/fields", "phases/0/fieldConditions", "id"].map(|list| format!("/data/pipe/{list}")));
+    let lists = lists.chain(
+        ["childrenRelations", "phases/0/fields", "phases/0/fieldConditions", "id"]
+            .map(|list| format!("/data/pipe/{list}")),
+    );
     for list in lists {
         for answer in [Value::Null, json!({})] {
             let mut body = whole.clone();
@@ -151,6 +154,39 @@ fn what_is_not_answered_is_a_failure() {
             assert!(run.code == Some(1) && run.stderr.contains("did not answer"), "{answer}\n{run}");
         }
         assert_eq!(mutations(&rig), Vec::<String>::new(), "{answer}");
+    }
+}
+
+/// What Pipefy's schema does not take is said all at once, before anything is sent; what is there already passes.
+#[test]
+fn what_pipefy_does_not_take_is_named_before_anything_is_sent() {
+    let rig = Rig::new();
+    let id = rig.pipe("Contract Review");
+    let org = organization(&rig, &id);
+    let file = "form: 1\npipe: {name: New, color: mauve}\nlabels: [{name: L, color: reddish}]\n\
+        start_form:\n  fields: [{label: F, type: shorttext}]\n  conditions: [{name: C, actions: []}, {name: D}]\n\
+        phases: [{name: One, color: ultra}]\n";
+    write(&rig, file);
+    faults(&rig, json!([]));
+    for line in [
+        &["pipe", "apply", "pipe.yaml", "--org", &org][..],
+        &["pipe", "apply", "pipe.yaml", "--org", &org, "--dry-run"],
+        &["pipe", "apply", "pipe.yaml", &id, "--yes"],
+        &["pipe", "apply", "pipe.yaml", &id, "--dry-run"],
+    ] {
+        let run = rig.run(line);
+        assert!(run.code == Some(2) && run.stdout.is_empty(), "{line:?}\n{run}");
+        for wanted in [
+            "the color mauve is none of",
+            "label L: the color reddish",
+            "field Start form / F: the type shorttext",
+            "condition Start form / C: it needs",
+            "condition Start form / D: it needs",
+            "phase One: the color ultra",
+        ] {
+            assert!(run.stderr.contains(wanted), "{wanted} {line:?}\n{run}");
+        }
+        assert_eq!(mutations(&rig), Vec::<String>::new(), "{line:?}");
     }
 }
 

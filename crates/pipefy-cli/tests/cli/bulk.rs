@@ -203,7 +203,13 @@ fn what_was_imported_into_an_embedded_sandbox_is_known_to_the_next_run() {
     let other = ["--sandbox", "--sandbox-data", "other.sqlite"];
     let run = rig.run(&[&other[..], &line[1..]].concat());
     assert_eq!((run.code, results(&run)), (Some(0), vec!["created".to_owned(); 4]), "{run}");
-    let found = rig.json(&["--sandbox", "pipe", "list", "--jq", "[.. | objects | select(.name? == \"Customer Support\") | .id]"]);
+    let found = rig.json(&[
+        "--sandbox",
+        "pipe",
+        "list",
+        "--jq",
+        "[.. | objects | select(.name? == \"Customer Support\") | .id]",
+    ]);
     let args = json!({"pipe_id": found[0], "name": "Once", "color": "#FF0000", "idempotency_key": "k1"}).to_string();
     let line = ["--sandbox", "tools", "call", "create_label", "--args", &args, "--json"];
     let first = rig.json(&line);

@@ -93,7 +93,6 @@ fn no_command_shows_what_is_outside_of_the_scope() {
             &["phase", "get", "name:Contract Review/Review"],
             &["phase", "get", "name:Contract Reviev/Review"],
             &["phase", "get", &format!("name:{theirs}/No such phase")],
-            &["label", "update", "name:No such label", "--pipe", &theirs, "--name", "x", "--color", "#111111"],
             &["card", "get", "name:Contract Review/x"],
             &["card", "export", "--pipe", "name:Contract Review"],
         ] {

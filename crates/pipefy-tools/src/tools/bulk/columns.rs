@@ -95,7 +95,8 @@ impl Targets {
             }
         }
         if let Some(first) = unknown.first() {
-            let known: Vec<String> = fields.iter().map(|field| format!("{} ({})", field.ids.id(), field.label)).collect();
+            let known: Vec<String> =
+                fields.iter().map(|field| format!("{} ({})", field.ids.id(), field.label)).collect();
             return Err(ToolError::invalid(format!(
                 "The form has no field for {}. Its fields: title, {}. {}",
                 unknown.join(", "),
@@ -314,7 +315,10 @@ mod tests {
             match (result, wanted) {
                 (Ok(()), None) => {}
                 (Err(error), Some(wanted)) => {
-                    assert!(error.contains(wanted) && error.contains("same field") && error.contains("--map"), "{error}");
+                    assert!(
+                        error.contains(wanted) && error.contains("same field") && error.contains("--map"),
+                        "{error}"
+                    );
                 }
                 (result, wanted) => panic!("{wanted:?}: {result:?}"),
             }

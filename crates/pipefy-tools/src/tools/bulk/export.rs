@@ -9,8 +9,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::rows::{cell, csv_line};
 use super::keys::follow;
+use super::rows::{cell, csv_line};
 use super::{Ids, Kind, PAGE, Page, fields_of, is_late, list_in};
 use crate::call::Out;
 use crate::paging::Cursors;
@@ -137,8 +137,7 @@ async fn columns(kind: Kind, place: &str, call: &Call<'_>) -> Result<Vec<Column>
         return Err(explain.missing());
     }
     let own: &[&str] = if kind == Kind::Cards { &["id", "title", "phase"] } else { &["id", "title"] };
-    let mut columns: Vec<Column> =
-        own.iter().map(|name| Column { name: (*name).to_owned(), field: None }).collect();
+    let mut columns: Vec<Column> = own.iter().map(|name| Column { name: (*name).to_owned(), field: None }).collect();
     for list in lists {
         for entry in list_in(&data, list)? {
             // An entry is a field, or a phase that has some.

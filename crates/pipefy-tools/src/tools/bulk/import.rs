@@ -30,8 +30,7 @@ const TRIES: u32 = 8;
 const LOOKS: [Duration; 3] = [Duration::from_millis(250), Duration::from_secs(1), Duration::from_secs(3)];
 
 /// What becomes of a row whose answer was lost and that no look-up found.
-const NOT_FOUND_YET: &str =
-    "No look-up has found its key so far, but a search may lag behind, so it was not sent again. The same import, run again later, looks \
+const NOT_FOUND_YET: &str = "No look-up has found its key so far, but a search may lag behind, so it was not sent again. The same import, run again later, looks \
      for it first.";
 
 /// The first wait before a row is sent again, and the longest.
@@ -151,9 +150,14 @@ pub(super) async fn plan(kind: Kind, place: &str, source: Source, call: &Call<'_
     });
     let path = journal_path(source.journal.as_deref(), file.as_deref(), call)?;
     if let (Some(path), Some(file)) = (&path, &file)
-        && std::fs::canonicalize(path).ok().is_some_and(|path| std::fs::canonicalize(file).is_ok_and(|file| file == path))
+        && std::fs::canonicalize(path)
+            .ok()
+            .is_some_and(|path| std::fs::canonicalize(file).is_ok_and(|file| file == path))
     {
-        return Err(ToolError::invalid(format!("The file of the rows, {}, cannot be its own journal.", file.display())));
+        return Err(ToolError::invalid(format!(
+            "The file of the rows, {}, cannot be its own journal.",
+            file.display()
+        )));
     }
     let (journal, left) = match path {
         Some(path) if call.options.dry_run => (None, Journal::look(&path, &about)?),

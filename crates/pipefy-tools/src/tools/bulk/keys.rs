@@ -189,7 +189,9 @@ impl Keys<'_, '_> {
             Ok(data) => match shown(dig(&data.value(), path)) == id {
                 true => Ok(true),
                 // Of what is not there Pipefy says so; nothing at all is no answer.
-                false => Err(unread(path, &format!("it does not say whether {id}, which an earlier run created, is there"))),
+                false => {
+                    Err(unread(path, &format!("it does not say whether {id}, which an earlier run created, is there")))
+                }
             },
             Err(error)
                 if error.codes().iter().any(|code| NOT_FOUND_CODES.contains(code) || *code == "PERMISSION_DENIED") =>

@@ -167,7 +167,9 @@ impl<'v> Page<'v> {
 
 /// What Pipefy answered cannot be read.
 fn unread(root: &str, why: &str) -> ToolError {
-    ToolError::api(format!("Pipefy's answer for `{root}` cannot be read: {why}. Nothing was sent on it; try again later."))
+    ToolError::api(format!(
+        "Pipefy's answer for `{root}` cannot be read: {why}. Nothing was sent on it; try again later."
+    ))
 }
 
 /// A list that was asked for.

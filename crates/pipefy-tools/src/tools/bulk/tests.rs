@@ -485,9 +485,7 @@ async fn many_keys_are_read_at_once() {
 #[tokio::test]
 async fn fields_of_one_label_are_two_columns() {
     let field = |id: &str, label: &str| json!({"id": id, "uuid": format!("u-{id}"), "label": label});
-    let shown = |id: &str, label: &str, value: &str| {
-        json!({"name": label, "value": value, "field": {"id": id, "uuid": format!("u-{id}")}})
-    };
+    let shown = |id: &str, label: &str, value: &str| json!({"name": label, "value": value, "field": {"id": id, "uuid": format!("u-{id}")}});
     let node = json!({"id": "5", "title": "T", "current_phase": {"name": "Do"}, "fields": [
         shown("key_1", "Key", "late"), shown("key", "Key", "early"), shown("title_1", "title", "own")
     ]});
@@ -541,8 +539,11 @@ async fn an_export_without_a_way_on_is_a_failure() {
         let error = mock.call("bulk_export_records", json!({"table_id": "9"})).await;
         assert!(error.is_err(), "{bad}");
     }
-    for layout in [json!({"start_form_fields": [], "phases": null}), json!({"phases": []}), json!({"start_form_fields": [], "phases": [{}]})]
-    {
+    for layout in [
+        json!({"start_form_fields": [], "phases": null}),
+        json!({"phases": []}),
+        json!({"start_form_fields": [], "phases": [{}]}),
+    ] {
         let error = Mock::new().on("pipe", layout).call("bulk_export_cards", json!({"pipe_id": 1})).await.unwrap_err();
         assert!(error.message.contains("cannot be read"), "{error}");
     }
