@@ -312,6 +312,13 @@ async fn ids(flow: &Flow<'_>, wanted: &Wanted) -> Result<Vec<Offer>, Failure> {
             organizations.iter().flat_map(|one| rows(one, "/pipes")).map(|row| offer(&row, "")).collect()
         }
     };
+    let mut held = Vec::with_capacity(seen.len());
+    for offer in seen {
+        if flow.holds(IdKind::Pipe, &offer.word).await? {
+            held.push(offer);
+        }
+    }
+    let seen = held;
     if wanted.kind != IdKind::Phase {
         return Ok(seen);
     }

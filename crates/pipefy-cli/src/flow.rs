@@ -2,7 +2,7 @@
 
 use pipefy::{Budget, PipefyClient, Query};
 use pipefy_tools::journal::{FileJournal, Journal};
-use pipefy_tools::{Approval, Call, ConfirmationKey, Outcome, Policy, ToolError, Toolbox};
+use pipefy_tools::{Approval, Call, ConfirmationKey, IdKind, Outcome, Policy, Tool, ToolError, Toolbox};
 use serde_json::{Map, Value};
 
 use crate::commands;
@@ -60,9 +60,7 @@ impl Flow<'_> {
     }
 
     async fn call_under(&self, policy: &Policy, tool: &str, arguments: Map<String, Value>) -> Result<Outcome, Failure> {
-        let tool = commands::catalogue()
-            .get(tool)
-            .ok_or_else(|| Failure::failed(format!("There is no capability {tool} in this build.")))?;
+        let tool = capability(tool)?;
         let key;
         let approval = match self.approved {
             Approved::Yes => Approval::Person(&Agreed),
@@ -72,7 +70,11 @@ impl Flow<'_> {
                 Approval::Token { key: &key, now: 0 }
             }
         };
-        let call = Call {
+        tool.call(arguments, self.as_call(policy, approval)).await.map_err(|error| self.failure(error))
+    }
+
+    fn as_call<'c>(&'c self, policy: &'c Policy, approval: Approval<'c>) -> Call<'c> {
+        Call {
             toolbox: &self.toolbox,
             session: &self.session,
             policy,
@@ -84,8 +86,26 @@ impl Flow<'_> {
             options: Default::default(),
             op: None,
             unanswered: Default::default(),
-        };
-        tool.call(arguments, call).await.map_err(|error| self.failure(error))
+        }
+    }
+
+    /// Refuses what this capability would refuse by the scope, for a command that reads without it.
+    ///
+    /// # Errors
+    /// It is outside of the scope, or cannot be traced to it.
+    pub(crate) async fn admit(&self, tool: &str, arguments: Map<String, Value>) -> Result<(), Failure> {
+        let call = self.as_call(&self.policy, Approval::Person(&Unconfirmed));
+        capability(tool)?.admit(arguments, &call).await.map_err(|error| self.failure(error))
+    }
+
+    /// Whether the scope, if there is one, holds a thing: what it does not hold is not to be read or named.
+    ///
+    /// # Errors
+    /// It cannot be told.
+    pub(crate) async fn holds(&self, kind: IdKind, id: &str) -> Result<bool, Failure> {
+        let Some(scope) = &self.policy.scope else { return Ok(true) };
+        let call = self.as_call(&self.policy, Approval::Person(&Unconfirmed));
+        scope.admits(kind, id, &call).await.map_err(|error| self.failure(error))
     }
 
     /// Reads, without a capability.
@@ -107,4 +127,9 @@ impl Flow<'_> {
             _ => error.into(),
         }
     }
+}
+
+fn capability(name: &str) -> Result<&'static Tool, Failure> {
+    let tool = commands::catalogue().get(name);
+    tool.ok_or_else(|| Failure::failed(format!("There is no capability {name} in this build.")))
 }

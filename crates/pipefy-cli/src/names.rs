@@ -10,7 +10,7 @@ use pipefy::{
     Query, agents, automations, cards, emails, interfaces, knowledge_bases, members, organizations, pipes, portals,
     providers, relations, reports, tables, webhooks,
 };
-use pipefy_tools::{IdArg, IdKind, Tool};
+use pipefy_tools::{IdArg, IdKind, Tool, ToolError};
 use serde_json::{Map, Value};
 
 use crate::command::{Command, Route};
@@ -201,8 +201,26 @@ async fn find(
             return Err(Failure::usage(format!("say which {home} the {what} is in: name:<{home}>/<{what}>")));
         }
     };
+    let kind = match home {
+        Home::Anywhere => Some(id.kind),
+        Home::Pipe => within(flow, IdKind::Repo, &place).await?,
+        Home::Table => within(flow, IdKind::Table, &place).await?,
+        Home::Portal => within(flow, IdKind::Interface, &place).await?,
+    };
     let organization = given(IdKind::Organization, id, ids, args);
-    one(what, command, name, things(flow, id, &place, name, organization.as_deref()).await?)
+    one(flow, kind, (what, command), name, things(flow, id, &place, name, organization.as_deref()).await?).await
+}
+
+/// Refuses to look into what is outside of the scope. What is in something else needs no look of its own.
+async fn within(flow: &Flow<'_>, kind: IdKind, place: &str) -> Result<Option<IdKind>, Failure> {
+    match flow.holds(kind, place).await? {
+        true => Ok(None),
+        false => {
+            let text =
+                format!("{place} is outside of the scope, or cannot be traced to it. Nothing in it was looked up.");
+            Err(ToolError::new(pipefy_tools::Kind::Refused, text).code("OUT_OF_SCOPE").into())
+        }
+    }
 }
 
 /// The value of another argument of this kind.
@@ -227,29 +245,50 @@ fn around(home: Home, id: &IdArg, ids: &[IdArg], args: &Map<String, Value>) -> O
 
 /// The pipe, table or portal of this name; its id is as good.
 async fn home_named(flow: &Flow<'_>, home: Home, name: &str) -> Result<String, Failure> {
-    let (what, command, things) = match home {
-        Home::Table => ("table", "table list", tables_of(flow).await?),
-        Home::Portal => ("portal", "portal list", in_organizations(flow, None, Listing::Portals).await?),
-        _ => ("pipe", "pipe list", pipes_of(flow).await?),
+    let (kind, said, things) = match home {
+        Home::Table => (IdKind::Table, ("table", "table list"), tables_of(flow).await?),
+        Home::Portal => {
+            (IdKind::Interface, ("portal", "portal list"), in_organizations(flow, None, Listing::Portals).await?)
+        }
+        _ => (IdKind::Pipe, ("pipe", "pipe list"), pipes_of(flow).await?),
     };
     match things.iter().find(|thing| thing.id == name) {
         Some(thing) => Ok(thing.id.clone()),
-        None => one(what, command, name, things),
+        None => one(flow, Some(kind), said, name, things).await,
     }
 }
 
-fn one(what: &str, command: &str, name: &str, things: Vec<Thing>) -> Result<String, Failure> {
+/// The one thing of this name. `kind` is given where the scope has to hold each thing: what it does not hold is not named either.
+async fn one(
+    flow: &Flow<'_>,
+    kind: Option<IdKind>,
+    (what, command): (&str, &str),
+    name: &str,
+    things: Vec<Thing>,
+) -> Result<String, Failure> {
     let folded = name.to_lowercase();
-    let (mut same, others): (Vec<Thing>, Vec<Thing>) =
+    let (named, mut others): (Vec<Thing>, Vec<Thing>) =
         things.into_iter().partition(|thing| thing.name.trim().to_lowercase() == folded);
     let mut seen = HashSet::new();
-    same.retain(|thing| seen.insert(thing.id.clone()));
+    let mut same = Vec::new();
+    for thing in named {
+        if seen.insert(thing.id.clone()) && holds(flow, kind, &thing).await? {
+            same.push(thing);
+        }
+    }
     match same.as_slice() {
         [only] => Ok(only.id.clone()),
         [] => {
             let likeness = |thing: &Thing| strsim::jaro_winkler(&thing.name.to_lowercase(), &folded);
-            let nearest = others.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
-            let nearest = nearest.filter(|thing| likeness(thing) > 0.8);
+            others.retain(|thing| likeness(thing) > 0.8);
+            others.sort_by(|a, b| likeness(b).total_cmp(&likeness(a)));
+            let mut nearest = None;
+            for thing in &others {
+                if holds(flow, kind, thing).await? {
+                    nearest = Some(thing);
+                    break;
+                }
+            }
             let meant = nearest.map(|thing| format!("; did you mean {} ({})?", thing.name, thing.id));
             let failure = Failure::refused(format!(
                 "There is no {what} of the name {name} that you can see{}",
@@ -271,6 +310,13 @@ fn one(what: &str, command: &str, name: &str, things: Vec<Thing>) -> Result<Stri
                 list.join(", ")
             )))
         }
+    }
+}
+
+async fn holds(flow: &Flow<'_>, kind: Option<IdKind>, thing: &Thing) -> Result<bool, Failure> {
+    match kind {
+        Some(kind) => flow.holds(kind, &thing.id).await,
+        None => Ok(true),
     }
 }
 
@@ -548,7 +594,11 @@ async fn records_of(flow: &Flow<'_>, table: &str, title: &str) -> Result<Vec<Thi
 
 /// A failure that led nowhere, with what may help: what an id is instead, else where ids of its kind are listed.
 pub(crate) async fn explained(flow: &Flow<'_>, failure: Failure, ids: &[IdArg], args: &Map<String, Value>) -> Failure {
-    let mut hint = other_kind(flow, ids, args).await;
+    // What an id is elsewhere is not for a scope to tell.
+    let mut hint = match flow.policy.scope {
+        Some(_) => None,
+        None => other_kind(flow, ids, args).await,
+    };
     if hint.is_none() && !failure.names_a_command() {
         let given = ids.iter().filter(|id| args.contains_key(id.arg));
         hint = given.filter_map(kind_of).next().map(|(.., command)| format!("`pipefy {command}` shows what there is"));

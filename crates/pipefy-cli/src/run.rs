@@ -263,7 +263,7 @@ impl Start {
         }
         let cancel = CancellationToken::new();
         let flow = Flow {
-            toolbox: self.toolbox(&target.settings, &ipaas),
+            toolbox: self.toolbox(&target.settings, &ipaas, attached),
             session: engine.session(target.credential.clone()),
             policy: Policy::of(&loaded.policy),
             journal: self.journal(loaded, attached),
@@ -290,12 +290,12 @@ impl Start {
         }
     }
 
-    /// The journal of whoever acts. A sandbox is somebody else at each address.
+    /// The journal of whoever acts. A sandbox is known by its data, since its address is another one each time.
     fn journal(&self, loaded: &Loaded, attached: Option<&Attached>) -> Option<(FileJournal, String)> {
         let file = FileJournal::in_directory(loaded.auth.data_dir.as_deref()?);
         let owner = match attached {
             Some(attached) => {
-                let auth = AuthSettings { base_url: attached.url().to_owned(), ..AuthSettings::default() };
+                let auth = AuthSettings { base_url: attached.name(), ..AuthSettings::default() };
                 journal::owner(&auth, Some("sandbox"))
             }
             None => journal::owner(&loaded.auth, self.globals.token.as_deref()),
@@ -303,7 +303,7 @@ impl Start {
         Some((file, owner))
     }
 
-    fn toolbox(&self, settings: &PipefySettings, ipaas: &IpaasSettings) -> Toolbox {
+    fn toolbox(&self, settings: &PipefySettings, ipaas: &IpaasSettings, attached: Option<&Attached>) -> Toolbox {
         let home = self.environment.home().and_then(|home| home.to_str()).map(|home| ("HOME", home));
         let env = self
             .environment
@@ -319,7 +319,7 @@ impl Start {
             default_webhook_name: settings.default_webhook_name.clone(),
             allow_insecure_urls: settings.allow_insecure_urls,
             ipaas: IpaasGateway::new(ipaas),
-            local: Some(Local { env, out: Some(Arc::new(self.terminal)) }),
+            local: Some(Local { env, out: Some(Arc::new(self.terminal)), place: attached.map(Attached::name) }),
             selections: Default::default(),
             spent: Default::default(),
         }

@@ -91,7 +91,9 @@ async fn start(
         say(&format!("{warning}\n"));
     }
     logging::start(settings.mcp.log_level);
-    let runtime = McpRuntime::for_profile(&settings, environment)?.with_traces(Traces::start(&settings.operations)?);
+    let runtime = McpRuntime::for_profile(&settings, environment)?
+        .on_sandbox(attached.as_ref().map(Attached::name), &settings)
+        .with_traces(Traces::start(&settings.operations)?);
     Ok((settings, runtime, attached, overrides))
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::HeaderMap;
 use http::request::Parts;
-use pipefy::settings::{Environment, IPAAS_CONNECTION_PREFIX, Profile, ServerSettings, SettingsError};
+use pipefy::settings::{AuthSettings, Environment, IPAAS_CONNECTION_PREFIX, Profile, ServerSettings, SettingsError};
 use pipefy::{Deployment, EngineError, PipefyClient, PipefyEngine, Selections, Surface};
 use pipefy_auth::inbound::InboundError;
 use pipefy_auth::{AuthError, ExchangeError};
@@ -221,6 +221,7 @@ impl McpRuntime {
                         .map(|(name, value)| (name.to_owned(), value.into()))
                         .collect(),
                     out: None,
+                    place: None,
                 }),
                 selections: Selections::default(),
                 spent: Default::default(),
@@ -282,6 +283,20 @@ impl McpRuntime {
     #[must_use]
     pub fn with_traces(mut self, traces: Option<Traces>) -> Self {
         self.watchers.traces = traces;
+        self
+    }
+
+    /// What is called is an embedded sandbox: journals know it by this name ([`pipefy_sandbox::Attached::name`]), since its address
+    /// is another one each time.
+    #[must_use]
+    pub fn on_sandbox(mut self, name: Option<String>, settings: &ServerSettings) -> Self {
+        let Some(name) = name else { return self };
+        if let Some(Kept::Here(_, known)) = &mut self.journal {
+            *known = owner(&AuthSettings { base_url: name.clone(), ..settings.auth.clone() }, None);
+        }
+        if let Some(local) = &mut self.toolbox.local {
+            local.place = Some(name);
+        }
         self
     }
 

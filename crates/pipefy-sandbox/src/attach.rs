@@ -31,6 +31,8 @@ pub enum Attached {
     Attached {
         /// Its base URL.
         url: String,
+        /// What identifies its data.
+        key: String,
     },
 }
 
@@ -39,8 +41,17 @@ impl Attached {
     pub fn url(&self) -> &str {
         match self {
             Self::Serving { sandbox, .. } => sandbox.url(),
-            Self::Attached { url } => url,
+            Self::Attached { url, .. } => url,
         }
+    }
+
+    /// A name that stays as long as its data does, whatever address it has: `sandbox:<key>`.
+    pub fn name(&self) -> String {
+        let key = match self {
+            Self::Serving { sandbox, .. } => sandbox.key(),
+            Self::Attached { key, .. } => key,
+        };
+        format!("sandbox:{key}")
     }
 
     /// The OpenID issuer of the people, see [`Sandbox::issuer_url`].
@@ -115,7 +126,7 @@ pub async fn attach_or_start(options: SandboxOptions) -> Result<Attached, Sandbo
     if let Some(lock) = read(&path)
         && answers(&lock).await
     {
-        return Ok(Attached::Attached { url: lock.url });
+        return Ok(Attached::Attached { url: lock.url, key: lock.key });
     }
     // A dead or foreign announcement is overwritten: the guard makes sure that only one process gets here at a time.
     let sandbox = Sandbox::start(options).await?;

@@ -49,6 +49,9 @@ pub struct Local {
     pub env: Map<String, Value>,
     /// Standard output, for what is written as it comes; `None` where that is not the caller's.
     pub out: Option<Arc<dyn Out>>,
+    /// What files beside this process call the Pipefy that it works with, where its address is another one each time (an
+    /// embedded sandbox); `None`: they call it by its base URL.
+    pub place: Option<String>,
 }
 
 /// Takes a part of a result as soon as it is known.

@@ -72,6 +72,19 @@ impl Tool {
         arguments::check(self.row.op, self.schema(), arguments)
     }
 
+    /// Checks the arguments and what they touch, and runs nothing: for whoever reads in another way what this capability would
+    /// show.
+    ///
+    /// # Errors
+    /// Invalid arguments; `OUT_OF_SCOPE`.
+    pub async fn admit(&self, arguments: Map<String, Value>, call: &Call<'_>) -> Result<(), ToolError> {
+        let (arguments, _) = self.check(arguments)?;
+        match call.policy.scope.as_deref() {
+            Some(scope) => scope.admit(self.row.op, &arguments, call).await,
+            None => Ok(()),
+        }
+    }
+
     /// Checks the arguments and what they touch, and runs it. `call.options` and `call.op` are set here.
     ///
     /// # Errors

@@ -49,3 +49,4 @@ pub use plan::{Confirmation, Plan, Step, unknown};
 pub use reply::{Payload, Reply, compact, render};
 pub use scope::Scope;
 pub use tools::bulk::rows::{FILE_LIMIT as ROWS_LIMIT, rows_of_text};
+pub use tools::pipes::validate_plan::{DYNAMIC as DYNAMIC_TYPE, TYPES as FIELD_TYPES};

@@ -179,6 +179,25 @@ impl Scope {
         }
     }
 
+    /// Whether a thing belongs to what may be touched. What cannot be traced does not.
+    ///
+    /// # Errors
+    /// The read that would tell failed for a reason that is not the id's.
+    pub async fn admits(&self, kind: IdKind, id: &str, call: &Call<'_>) -> Result<bool, ToolError> {
+        let held = async {
+            if kind == IdKind::Organization {
+                return Ok(self.organizations(call).await?.contains(id));
+            }
+            let owners = self.owners(kind, id, call).await?;
+            self.hold_all(&owners, call).await.map(|()| true)
+        };
+        match held.await {
+            Ok(held) => Ok(held),
+            Err(No::Unread(error)) if error.kind != Kind::Api => Err(unread(error)),
+            Err(_) => Ok(false),
+        }
+    }
+
     /// Drops the foreign rows of a listing and says so.
     ///
     /// # Errors

@@ -39,6 +39,11 @@ pub fn get_cards(
         .var_opt("after", after)
 }
 
+/// Cards of a pipe, one page, for rows of an export: with the value of every field and the ids of the fields.
+pub fn get_card_rows(pipe_id: &str, first: Option<i64>, after: Option<&str>) -> Query {
+    Query::new(&documents::GET_CARD_ROWS).var("pipe_id", pipe_id).var_opt("first", first).var_opt("after", after)
+}
+
 /// Creates a card; `input` takes the keys of the schema's `CreateCardInput`.
 pub fn create_card(input: Map<String, Value>) -> Mutation {
     Mutation::new(&documents::CREATE_CARD).input(input)

@@ -13,6 +13,11 @@ pub fn get_table_records(table_id: &str, first: Option<i64>, after: Option<&str>
     Query::new(&documents::GET_TABLE_RECORDS).var("tableId", table_id).var_opt("first", first).var_opt("after", after)
 }
 
+/// Records of a table, one page, for rows of an export: with the value of every field and the ids of the fields.
+pub fn get_record_rows(table_id: &str, first: Option<i64>, after: Option<&str>) -> Query {
+    Query::new(&documents::GET_RECORD_ROWS).var("tableId", table_id).var_opt("first", first).var_opt("after", after)
+}
+
 /// Records of a table whose field holds a value, one page.
 pub fn find_records(
     table_id: &str,

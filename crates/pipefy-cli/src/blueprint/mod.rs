@@ -15,7 +15,7 @@ use std::collections::HashMap;
 
 use futures_util::future::BoxFuture;
 use pipefy::{organizations, pipes};
-use pipefy_tools::dig;
+use pipefy_tools::{IdKind, dig};
 use serde_json::{Map, Value, json};
 
 use crate::failure::Failure;
@@ -85,6 +85,7 @@ pub(crate) fn apply<'a>(flow: &'a Flow<'a>, args: Args) -> Work<'a> {
             Some(id) => (id, false),
             None if dry => {
                 let plan = things::diff(&[], &file.want);
+                send::sound(&plan)?;
                 return Ok(rows("", plan.iter().map(Change::row).collect())
                     .note(format!("note: nothing was sent; the pipe {} would be created", file.name)));
             }
@@ -93,6 +94,7 @@ pub(crate) fn apply<'a>(flow: &'a Flow<'a>, args: Args) -> Work<'a> {
         if dry {
             let live = read::read(flow, &id).await?;
             let plan = things::diff(&live.things, &file.want);
+            send::sound(&plan)?;
             let lost = plan.iter().filter(|change| send::loses(change, &live)).count();
             return Ok(rows(&id, plan.iter().map(Change::row).collect())
                 .note(format!("note: nothing was sent; {} changes, {lost} of them for good", plan.len())));
@@ -149,14 +151,19 @@ impl File {
         let wanted = organization(flow, args);
         let data = flow.read(&pipes::search_pipes(None)).await?;
         let mut found = Vec::new();
-        for organization in data.get("organizations").and_then(Value::as_array).into_iter().flatten() {
+        for organization in read::things_of(&data, "organizations")? {
             let id = organization.get("id").map(refs::text).unwrap_or_default();
             if wanted.as_ref().is_some_and(|wanted| *wanted != id) {
                 continue;
             }
-            let rows = organization.get("pipes").and_then(Value::as_array).into_iter().flatten();
-            let own = rows.filter(|pipe| pipe.get("name").and_then(Value::as_str) == Some(&self.name));
-            found.extend(own.filter_map(|pipe| Some((pipe.get("id").map(refs::text)?, id.clone()))));
+            for pipe in read::things_of(organization, "pipes")? {
+                let pipe_id = pipe.get("id").map(refs::text).unwrap_or_default();
+                let named = pipe.get("name").and_then(Value::as_str) == Some(&self.name);
+                // A pipe outside of the scope is not said to be there.
+                if named && flow.holds(IdKind::Pipe, &pipe_id).await? {
+                    found.push((pipe_id, id.clone()));
+                }
+            }
         }
         match found.as_slice() {
             [] => Ok(None),
@@ -179,20 +186,22 @@ impl File {
             Some(id) => id,
             None => only_organization(flow).await?,
         };
+        let arguments = Map::from_iter([
+            ("name".to_owned(), self.name.as_str().into()),
+            ("organization_id".to_owned(), organization.as_str().into()),
+        ]);
+        flow.admit("create_pipe", arguments.clone()).await?;
+        send::sound(&things::diff(&[], &self.want))?;
         // Nothing is made as long as something that it names is missing.
         let nowhere = Live {
             id: String::new(),
             uuid: String::new(),
-            organization: organization.clone(),
+            organization,
             things: Vec::new(),
             rows: HashMap::new(),
             not_covered: Vec::new(),
         };
         send::Sender::new(flow, &nowhere, &self.want, &self.origin).await?;
-        let arguments = Map::from_iter([
-            ("name".to_owned(), self.name.as_str().into()),
-            ("organization_id".to_owned(), organization.into()),
-        ]);
         let made = flow.call("create_pipe", arguments).await?.body.into_value();
         let id = dig(&made, "createPipe.pipe.id").map(refs::text).filter(|id| !id.is_empty());
         id.ok_or_else(|| Failure::failed("Pipefy's answer names no new pipe; run the command again to go on."))
@@ -207,15 +216,14 @@ fn organization(flow: &Flow<'_>, args: &Args) -> Option<String> {
 
 async fn only_organization(flow: &Flow<'_>) -> Result<String, Failure> {
     let data = flow.read(&organizations::list_organizations()).await?;
-    let all = data.get("organizations").and_then(Value::as_array).cloned().unwrap_or_default();
-    match all.as_slice() {
+    match read::things_of(&data, "organizations")?.as_slice() {
         [one] => Ok(one.get("id").map(refs::text).unwrap_or_default()),
         several => {
             let line = |one: &Value| {
                 let text = |key: &str| one.get(key).map(refs::text).unwrap_or_default();
                 format!("{} ({})", text("id"), text("name"))
             };
-            let list: Vec<String> = several.iter().map(line).collect();
+            let list: Vec<String> = several.iter().map(|one| line(one)).collect();
             Err(Failure::refused(format!(
                 "In which organization shall the pipe be created? Give --org: {}.",
                 list.join(", ")
@@ -243,6 +251,7 @@ impl Applied {
         for _ in 0..PASSES {
             let live = read::read(flow, &self.id).await?;
             left = things::diff(&live.things, &file.want);
+            send::sound(&left)?;
             let steps: Vec<Change> = send::steps(&left).into_iter().cloned().collect();
             if steps.is_empty() || self.failed > 0 {
                 break;

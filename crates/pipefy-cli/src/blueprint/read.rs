@@ -1,11 +1,12 @@
 //! From Pipefy's answers to things.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use pipefy::scope::Lookup;
 use pipefy::{automations, emails, pipes, tables};
+use pipefy_tools::IdKind;
 use serde_json::{Map, Value, json};
 
 use super::refs::{Book, Dictionary, Way, text};
@@ -62,6 +63,33 @@ fn list<'v>(value: &'v Value, key: &str) -> impl Iterator<Item = &'v Value> + us
     value.get(key).and_then(Value::as_array).into_iter().flatten()
 }
 
+/// A list that was asked for. What is not in it is added again, so that no answer must not pass for none.
+///
+/// # Errors
+/// There is no list under this key.
+fn asked<'v>(value: &'v Value, key: &str) -> Result<Vec<&'v Value>, Failure> {
+    let list = value.get(key).and_then(Value::as_array).ok_or_else(|| unanswered(key))?;
+    Ok(list.iter().collect())
+}
+
+/// A list of things, each with its id.
+///
+/// # Errors
+/// There is no such list under this key.
+pub(super) fn things_of<'v>(value: &'v Value, key: &str) -> Result<Vec<&'v Value>, Failure> {
+    let things = asked(value, key)?;
+    match things.iter().all(|thing| !told(thing, "id").is_empty()) {
+        true => Ok(things),
+        false => Err(unanswered(key)),
+    }
+}
+
+pub(super) fn unanswered(what: &str) -> Failure {
+    Failure::failed(format!(
+        "Pipefy did not answer what was asked for (`{what}`), so that nothing can be compared. Run the command again later."
+    ))
+}
+
 fn told(row: &Value, key: &str) -> String {
     row.get(key).map(text).unwrap_or_default()
 }
@@ -80,8 +108,9 @@ fn end(row: &Value, own: &str) -> Option<(String, Value)> {
 /// Reads a pipe.
 ///
 /// # Errors
-/// What Pipefy says, or that there is no such pipe.
+/// What Pipefy says, that it does not answer, or that there is no such pipe; what the scope says.
 pub(super) async fn read(flow: &Flow<'_>, pipe_id: &str) -> Result<Live, Failure> {
+    flow.admit("get_pipe", Map::from_iter([("pipe_id".to_owned(), pipe_id.into())])).await?;
     let data = flow.read(&pipes::get_pipe_configuration(pipe_id)).await?;
     let pipe = data
         .get("pipe")
@@ -103,14 +132,17 @@ pub(super) async fn read(flow: &Flow<'_>, pipe_id: &str) -> Result<Live, Failure
         body,
     };
     live.keep(thing(Kind::Pipe, "", "pipe", settings::read(Kind::Pipe, pipe)), pipe);
-    for label in list(pipe, "labels") {
+    if live.id.is_empty() {
+        return Err(unanswered("pipe.id"));
+    }
+    for label in things_of(pipe, "labels")? {
         live.keep(thing(Kind::Label, "", &told(label, "name"), settings::read(Kind::Label, label)), label);
     }
     // Where fields and conditions are, and what holds them.
     let mut places = vec![(START_FORM.to_owned(), pipe, "start_form_fields", "startFormFieldConditions")];
     let start = json!({ "id": told(pipe, "startFormPhaseId"), "index": -1 });
     live.rows.insert((Kind::Phase, START_FORM.to_owned()), start);
-    let mut phases: Vec<&Value> = list(pipe, "phases").collect();
+    let mut phases = things_of(pipe, "phases")?;
     phases.sort_by(|a, b| number(a, "index").total_cmp(&number(b, "index")));
     for phase in phases {
         let body = settings::read(Kind::Phase, phase);
@@ -121,7 +153,7 @@ pub(super) async fn read(flow: &Flow<'_>, pipe_id: &str) -> Result<Live, Failure
         places.push((key, phase, "fields", "fieldConditions"));
     }
     for (place, row, fields, _) in &places {
-        let mut fields: Vec<&Value> = list(row, fields).collect();
+        let mut fields = things_of(row, fields)?;
         fields.sort_by(|a, b| number(a, "index").total_cmp(&number(b, "index")));
         for field in fields {
             let mut body = Map::from_iter([("type".to_owned(), field.get("type").cloned().unwrap_or_default())]);
@@ -134,7 +166,7 @@ pub(super) async fn read(flow: &Flow<'_>, pipe_id: &str) -> Result<Live, Failure
     }
     let mut names = Dictionary { way: Way::ToNames, own: inverted(&live), ..Dictionary::default() };
     for (place, row, _, conditions) in &places {
-        for rule in list(row, conditions) {
+        for rule in things_of(row, conditions)? {
             let mut body = Map::new();
             let groups = names.groups(rule.get("condition").unwrap_or(&Value::Null)).map_err(unreadable)?;
             if !groups.is_null() {
@@ -146,7 +178,7 @@ pub(super) async fn read(flow: &Flow<'_>, pipe_id: &str) -> Result<Live, Failure
         }
     }
     for (side, key, other) in [("parents", "parentsRelations", "parent"), ("children", "childrenRelations", "child")] {
-        for relation in list(pipe, key) {
+        for relation in things_of(pipe, key)? {
             let Some((kind, name)) = relation.get(other).and_then(|row| end(row, &live.id)) else {
                 live.not_covered.push(format!("connection {}: its other end cannot be seen", told(relation, "name")));
                 continue;
@@ -204,9 +236,12 @@ fn inverted_book(book: &Book) -> Book {
     Book { fields: turned(&book.fields), phases: turned(&book.phases) }
 }
 
-/// Names of fields and phases of another pipe or table, with their ids.
+/// Names of fields and phases of another pipe or table, with their ids; none of what the scope does not hold.
 pub(super) async fn book(flow: &Flow<'_>, kind: &str, id: &str) -> Result<Book, Failure> {
     let mut book = Book::default();
+    if !flow.holds(if kind == "table" { IdKind::Table } else { IdKind::Pipe }, id).await? {
+        return Ok(book);
+    }
     let mut things: Vec<Thing> = Vec::new();
     let mut put = |book: &mut Book, place: &str, label: &str, id: String| {
         push(
@@ -215,30 +250,28 @@ pub(super) async fn book(flow: &Flow<'_>, kind: &str, id: &str) -> Result<Book, 
         );
         book.fields.extend(things.last().map(|thing| (thing.name(), id)));
     };
+    let nothing = Value::Null;
     if kind == "table" {
         let data = flow.read(&tables::get_table(id)).await?;
         let ids = flow.read(&Lookup::TableContents.of(id)).await?;
-        let by_slug: HashMap<String, String> = ids
-            .get("table")
-            .into_iter()
-            .flat_map(|table| list(table, "table_fields"))
-            .map(|field| (told(field, "id"), told(field, "internal_id")))
-            .collect();
-        for field in data.get("table").into_iter().flat_map(|table| list(table, "table_fields")) {
+        let fields = things_of(ids.get("table").unwrap_or(&nothing), "table_fields")?;
+        let by_slug: HashMap<String, String> =
+            fields.into_iter().map(|field| (told(field, "id"), told(field, "internal_id"))).collect();
+        for field in things_of(data.get("table").unwrap_or(&nothing), "table_fields")? {
             let id = by_slug.get(&told(field, "id")).cloned().unwrap_or_default();
             put(&mut book, "", &told(field, "label"), id);
         }
         return Ok(book);
     }
     let data = flow.read(&automations::pipe_with_preferences(id)).await?;
-    let Some(pipe) = data.get("pipe") else { return Ok(book) };
-    for field in list(pipe, "start_form_fields") {
+    let pipe = data.get("pipe").unwrap_or(&nothing);
+    for field in asked(pipe, "start_form_fields")? {
         put(&mut book, START_FORM, &told(field, "label"), told(field, "internal_id"));
     }
-    for phase in list(pipe, "phases") {
+    for phase in things_of(pipe, "phases")? {
         let name = told(phase, "name");
         book.phases.entry(name.clone()).or_insert_with(|| told(phase, "id"));
-        for field in list(phase, "fields") {
+        for field in asked(phase, "fields")? {
             put(&mut book, &name, &told(field, "label"), told(field, "internal_id"));
         }
     }
@@ -248,12 +281,20 @@ pub(super) async fn book(flow: &Flow<'_>, kind: &str, id: &str) -> Result<Book, 
 /// E-mail templates of a pipe: name and id.
 pub(super) async fn templates(flow: &Flow<'_>, pipe_id: &str) -> Result<HashMap<String, String>, Failure> {
     let data = flow.read(&emails::get_email_templates(pipe_id, None, TEMPLATES)).await?;
-    let edges = data.pointer("/emailTemplates/edges").and_then(Value::as_array).cloned().unwrap_or_default();
     let mut found = HashMap::new();
-    for node in edges.iter().filter_map(|edge| edge.get("node")) {
+    for edge in asked(data.get("emailTemplates").unwrap_or(&Value::Null), "edges")? {
+        let node = edge.get("node").filter(|node| !told(node, "id").is_empty()).ok_or_else(|| unanswered("node"))?;
         found.entry(told(node, "name")).or_insert_with(|| told(node, "id"));
     }
     Ok(found)
+}
+
+/// What cannot be seen is nothing; any other failure is one.
+pub(super) fn seen<T: Default>(read: Result<T, Failure>) -> Result<T, Failure> {
+    match read {
+        Err(Failure::Tool(error)) if error.kind == pipefy_tools::Kind::Api => Ok(T::default()),
+        read => read,
+    }
 }
 
 /// Names of the templates that automations send, by id.
@@ -267,11 +308,10 @@ async fn template_names(flow: &Flow<'_>, live: &Live, rules: &[Value]) -> Result
         templates(flow, &live.id).await?.into_iter().map(|(name, id)| (id, name)).collect();
     for id in used {
         // Templates of other pipes are not listed. One that cannot be read keeps its id.
-        if !names.contains_key(&id)
-            && let Ok(data) = flow.read(&emails::get_parsed_email_template(&id, None)).await
-            && let Some(name) = data.pointer("/parsedEmailTemplate/name").and_then(Value::as_str)
-        {
-            names.insert(id, name.to_owned());
+        if !names.contains_key(&id) && flow.holds(IdKind::EmailTemplate, &id).await? {
+            let data = seen(flow.read(&emails::get_parsed_email_template(&id, None)).await)?;
+            let name = data.pointer("/parsedEmailTemplate/name").and_then(Value::as_str).map(str::to_owned);
+            names.extend(name.map(|name| (id, name)));
         }
     }
     Ok(names)
@@ -281,23 +321,33 @@ async fn template_names(flow: &Flow<'_>, live: &Live, rules: &[Value]) -> Result
 async fn rules(flow: &Flow<'_>, live: &mut Live, mut names: Dictionary) -> Result<(), Failure> {
     let mut ids = Vec::new();
     let mut after: Option<String> = None;
+    let mut read = HashSet::new();
     loop {
         let query = automations::get_automations_of_repo(&live.organization, &live.id, Some(PAGE), after.as_deref());
         let data = flow.read(&query).await?;
         let page = data.get("automations").unwrap_or(&Value::Null);
-        ids.extend(list(page, "nodes").map(|node| told(node, "id")));
-        let next = page.pointer("/pageInfo/endCursor").and_then(Value::as_str).map(str::to_owned);
-        if page.pointer("/pageInfo/hasNextPage") != Some(&true.into()) || next.is_none() || next == after {
-            break;
+        ids.extend(things_of(page, "nodes")?.into_iter().map(|node| told(node, "id")));
+        match page.pointer("/pageInfo/hasNextPage").and_then(Value::as_bool) {
+            Some(false) => break,
+            Some(true) => {
+                let next = page.pointer("/pageInfo/endCursor").and_then(Value::as_str).map(str::to_owned);
+                // A cursor that was followed before leads in a circle.
+                let next = next.filter(|next| !next.is_empty() && read.insert(next.clone()));
+                after = Some(next.ok_or_else(|| unanswered("automations.pageInfo"))?);
+            }
+            None => return Err(unanswered("automations.pageInfo")),
         }
-        after = next;
     }
     let reads = ids.into_iter().map(|id| -> BoxFuture<'_, Result<Value, Failure>> {
-        Box::pin(async move { flow.read(&automations::get_automation(&id)).await })
+        Box::pin(async move {
+            let data = flow.read(&automations::get_automation(&id)).await?;
+            let rule = data.get("automation").filter(|rule| told(rule, "id") == id);
+            rule.cloned().ok_or_else(|| unanswered("automation"))
+        })
     });
     let reads: Vec<BoxFuture<'_, Result<Value, Failure>>> = reads.collect();
     let rules: Vec<Value> = stream::iter(reads).buffered(AT_ONCE).try_collect().await?;
-    let rules = rules.into_iter().map(|data| data.get("automation").cloned().unwrap_or_default());
+    let rules = rules.into_iter();
     let own = rules.filter(|rule| rule.pointer("/event_repo/id").map(text).as_deref() == Some(&live.id));
     let (agents, mut rules): (Vec<Value>, Vec<Value>) = own.partition(|rule| told(rule, "action_id") == "ai_behavior");
     // They run by their events, not in an order: names keep the file steady.
@@ -317,7 +367,7 @@ async fn rules(flow: &Flow<'_>, live: &mut Live, mut names: Dictionary) -> Resul
             let kind = if told(rule, "action_id").contains("table_record") { "table" } else { "pipe" };
             if !books.contains_key(&id) {
                 // What cannot be seen keeps its ids.
-                books.insert(id.clone(), inverted_book(&book(flow, kind, &id).await.unwrap_or_default()));
+                books.insert(id.clone(), inverted_book(&seen(book(flow, kind, &id).await)?));
             }
             names.other = books.get(&id).cloned().unwrap_or_default();
             body.insert("in".to_owned(), json!({ kind: told(repo, "name") }));

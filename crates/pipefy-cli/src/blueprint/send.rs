@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use pipefy::{pipes, tables};
-use pipefy_tools::dig;
+use pipefy_tools::{DYNAMIC_TYPE, FIELD_TYPES, IdKind, dig};
 use serde_json::{Map, Value, json};
 
 use super::read::{self, Live};
@@ -36,6 +36,10 @@ pub(crate) const CALLS: &[&str] = &[
     "update_automation",
     "delete_automation",
 ];
+
+/// The colors of pipes and phases (`Colors` of the schema).
+const COLORS: [&str; 12] =
+    ["blue", "cyan", "gray", "green", "indigo", "lime", "orange", "pink", "purple", "red", "sky", "yellow"];
 
 /// Most tables of an organization that are looked through.
 const TABLES: i64 = 500;
@@ -148,6 +152,53 @@ pub(super) fn check(want: &[Thing]) -> Result<(), String> {
     Ok(())
 }
 
+/// Checks that what is to be made is something that Pipefy's schema takes. What is there already is left to Pipefy.
+///
+/// # Errors
+/// Everything that is not.
+pub(super) fn sound(changes: &[Change]) -> Result<(), Failure> {
+    let mut wrong = Vec::new();
+    for change in changes {
+        let (thing, body) = (&change.thing, &change.thing.body);
+        let sent = |key: &str| match &change.how {
+            How::Add | How::Replace(_) => body.contains_key(key),
+            How::Set(settings) => settings.iter().any(|(set, ..)| set == key) && body.contains_key(key),
+            How::Rename(_) | How::Order(_) | How::Remove => false,
+        };
+        let text = |key: &str| body.get(key).and_then(Value::as_str).unwrap_or_default();
+        let what = match thing.kind {
+            Kind::Pipe | Kind::Phase if sent("color") && !COLORS.contains(&text("color")) => {
+                format!("the color {} is none of {}", text("color"), COLORS.join(", "))
+            }
+            Kind::Label if sent("color") && !is_hex(text("color")) => {
+                format!("the color {} is not like #2E90FA", text("color"))
+            }
+            Kind::Field if sent("type") && !FIELD_TYPES.contains(&text("type")) && text("type") != DYNAMIC_TYPE => {
+                format!("the type {} is none of {}, {DYNAMIC_TYPE}", text("type"), FIELD_TYPES.join(", "))
+            }
+            Kind::Condition
+                if matches!(change.how, How::Add | How::Set(_))
+                    && body.get("actions").and_then(Value::as_array).is_none_or(Vec::is_empty) =>
+            {
+                "it needs at least one action".to_owned()
+            }
+            _ => continue,
+        };
+        wrong.push(format!("{} {}: {what}", thing.kind.word(), thing.name()));
+    }
+    match wrong.is_empty() {
+        true => Ok(()),
+        false => {
+            Err(Failure::refused(format!("Pipefy does not take this. Nothing was sent.\n- {}", wrong.join("\n- "))))
+        }
+    }
+}
+
+fn is_hex(color: &str) -> bool {
+    let digits = color.strip_prefix('#').unwrap_or_default();
+    matches!(digits.len(), 3 | 6) && digits.bytes().all(|digit| digit.is_ascii_hexdigit())
+}
+
 /// Makes differences.
 pub(super) struct Sender<'a> {
     flow: &'a Flow<'a>,
@@ -228,8 +279,8 @@ impl<'a> Sender<'a> {
             self.places = places(self.flow, &self.live.organization).await?;
         }
         for id in self.places.get(&("pipe".to_owned(), origin.to_owned())).into_iter().flatten() {
-            if *id != self.live.id {
-                for (name, id) in read::templates(self.flow, id).await.unwrap_or_default() {
+            if *id != self.live.id && self.flow.holds(IdKind::Pipe, id).await? {
+                for (name, id) in read::seen(read::templates(self.flow, id).await)? {
                     self.ids.templates.entry(name).or_insert(id);
                 }
             }
@@ -590,11 +641,12 @@ pub(super) async fn places(
         [("pipe", pipes::search_pipes(None), "/pipes"), ("table", tables::search_tables(TABLES), "/tables/nodes")]
     {
         let data = flow.read(&query).await?;
-        for found in data.get("organizations").and_then(Value::as_array).into_iter().flatten() {
+        for found in read::things_of(&data, "organizations")? {
             if found.get("id").map(text).as_deref() != Some(organization) {
                 continue;
             }
-            for row in found.pointer(path).and_then(Value::as_array).into_iter().flatten() {
+            let rows = found.pointer(path).and_then(Value::as_array).ok_or_else(|| read::unanswered(path))?;
+            for row in rows {
                 let (id, name) = (row.get("id").map(text), row.get("name").and_then(Value::as_str));
                 let (Some(id), Some(name)) = (id, name) else { continue };
                 places.entry((kind.to_owned(), name.to_owned())).or_default().push(id);

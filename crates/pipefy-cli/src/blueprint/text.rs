@@ -111,7 +111,7 @@ pub(super) fn read(text: &str) -> Result<Vec<Thing>, String> {
     let mut pipe = object(take("pipe"), "pipe")?;
     settings::quiet(Kind::Pipe, &mut pipe);
     known(&pipe, &settings::keys(Kind::Pipe), "pipe")?;
-    if !pipe.get("name").is_some_and(Value::is_string) {
+    if pipe.get("name").and_then(Value::as_str).is_none_or(|name| name.trim().is_empty()) {
         return Err("pipe: it needs a name".to_owned());
     }
     let key = "pipe".to_owned();
@@ -303,6 +303,7 @@ automations:
             ("pipe: {name: P}\n", "form: 1"),
             ("form: 2\n", "form 2"),
             ("form: 1\npipe: {}\n", "pipe: it needs a name"),
+            ("form: 1\npipe: {name: \" \"}\n", "pipe: it needs a name"),
             ("form: 1\npipe: {name: P, colour: red}\n", "nothing called colour; it may hold name, icon, color"),
             ("form: 1\npipe: {name: P}\nphases: {}\n", "phases must be a list"),
             ("form: 1\npipe: {name: P}\nphases: [{done: true}]\n", "phases[0]: it needs a name"),

@@ -1,8 +1,12 @@
 //! YAML, block style.
 
 use serde_json::{Map, Value};
+use yaml_rust2::scanner::{Scanner, Token, TokenType};
 use yaml_rust2::yaml::Hash;
 use yaml_rust2::{Yaml, YamlEmitter, YamlLoader};
+
+/// Levels of lists and maps in a document at most. A pipe as code has about ten.
+const DEEPEST: usize = 64;
 
 /// The value as a document, without the line that begins one.
 pub(crate) fn write(value: &Value) -> String {
@@ -21,12 +25,35 @@ pub(crate) fn write(value: &Value) -> String {
 /// # Errors
 /// What is wrong with it and where, or that JSON has no such value.
 pub(crate) fn read(text: &str) -> Result<Value, String> {
+    is_shallow(text)?;
     let documents = YamlLoader::load_from_str(text).map_err(|error| error.to_string())?;
     match documents.as_slice() {
         [] => Ok(Value::Null),
         [one] => json(one),
         _ => Err("it holds more than one document".to_owned()),
     }
+}
+
+/// Refuses what is nested too deeply: the parser goes down into it by calling itself, the scanner does not.
+fn is_shallow(text: &str) -> Result<(), String> {
+    let mut depth = 0_usize;
+    // What the scanner does not understand ends it; the parser then says why.
+    for Token(mark, token) in Scanner::new(text.chars()) {
+        match token {
+            TokenType::BlockSequenceStart
+            | TokenType::BlockMappingStart
+            | TokenType::FlowSequenceStart
+            | TokenType::FlowMappingStart => depth += 1,
+            TokenType::BlockEnd | TokenType::FlowSequenceEnd | TokenType::FlowMappingEnd => {
+                depth = depth.saturating_sub(1);
+            }
+            _ => {}
+        }
+        if depth > DEEPEST {
+            return Err(format!("it is nested in more than {DEEPEST} levels at line {}", mark.line()));
+        }
+    }
+    Ok(())
 }
 
 fn yaml(value: &Value) -> Yaml {
@@ -101,6 +128,30 @@ mod tests {
             assert!(read(text).unwrap_err().contains(wanted), "{text}");
         }
         assert_eq!(read("").unwrap(), Value::Null);
+    }
+
+    /// However it is nested, in whatever form: it is refused, and the stack stays as it is.
+    #[test]
+    fn what_is_nested_too_deeply_is_refused() {
+        let many = 50_000;
+        for text in [
+            "- ".repeat(many),
+            "? ".repeat(many),
+            "[".repeat(many),
+            "{a: ".repeat(many),
+            "[{a: ".repeat(many),
+            "- ? ".repeat(many),
+            "? - ".repeat(many),
+            (0..500).map(|level| format!("{}a:\n", " ".repeat(level))).collect(),
+            (0..500).map(|level| format!("{}- a:\n", "  ".repeat(level))).collect(),
+        ] {
+            let error = read(&text).unwrap_err();
+            assert!(error.contains("more than 64 levels"), "{}: {error}", &text[..20]);
+        }
+        // Long is not deep, and what is closed again does not count.
+        for text in ["- [a, {b: c}]\n".repeat(1_000), format!("{}x", "- ".repeat(DEEPEST - 1))] {
+            assert!(read(&text).is_ok(), "{}", &text[..20]);
+        }
     }
 
     fn value() -> impl Strategy<Value = Value> {

@@ -83,6 +83,124 @@ fn every_seeded_pipe_is_the_same_after_pull_apply_pull() {
     }
 }
 
+/// A list that is not answered is none that is empty: whatever is in it would be made again.
+#[test]
+fn what_is_not_answered_is_a_failure() {
+    let rig = Rig::new();
+    let id = rig.pipe("Purchase Requests");
+    write(&rig, &pull(&rig, &id));
+    let org = organization(&rig, &id);
+    let query = include_str!("../../../pipefy/graphql/pipes/get_pipe_configuration.graphql");
+    let whole = rig.block_on(async {
+        let request = reqwest::Client::new().post(format!("{}/graphql", rig.url()));
+        let request = request.bearer_auth(pipefy_sandbox::DEFAULT_TOKEN);
+        let request = request.json(&json!({ "query": query, "variables": { "pipe_id": id } }));
+        request.send().await.unwrap().json::<Value>().await.unwrap()
+    });
+    let mut bad: Vec<(&str, Value)> = Vec::new();
+    let lists = ["labels", "start_form_fields", "startFormFieldConditions", "phases", "parentsRelations"];
+    let lists = lists.iter().map(|list| format!("/data/pipe/{list}"));
+    let lists = lists.chain(
+        ["childrenRelations", "phases/0/fields", "phases/0/fieldConditions", "id"]
+            .map(|list| format!("/data/pipe/{list}")),
+    );
+    for list in lists {
+        for answer in [Value::Null, json!({})] {
+            let mut body = whole.clone();
+            *body.pointer_mut(&list).unwrap_or_else(|| panic!("{list}")) = answer;
+            bad.push(("pipe", body));
+        }
+    }
+    let mut nameless = whole.clone();
+    nameless["data"]["pipe"]["labels"][0]["id"] = Value::Null;
+    bad.push(("pipe", nameless));
+    let end = json!({"hasNextPage": false, "endCursor": null});
+    for answer in [
+        Value::Null,
+        json!({}),
+        json!([]),
+        json!(7),
+        json!({"nodes": null, "pageInfo": end}),
+        json!({"nodes": [null], "pageInfo": end}),
+        json!({"nodes": [{}], "pageInfo": end}),
+        json!({"nodes": []}),
+        json!({"nodes": [], "pageInfo": {"hasNextPage": true, "endCursor": null}}),
+        json!({"nodes": [], "pageInfo": {"hasNextPage": true, "endCursor": "x"}}),
+    ] {
+        bad.push(("automations", json!({ "data": { "automations": answer } })));
+    }
+    for answer in [Value::Null, json!({}), json!({"id": "1"})] {
+        bad.push(("automation", json!({ "data": { "automation": answer } })));
+    }
+    for (root, body) in bad {
+        faults(&rig, json!([{ "root_field": root, "body": body.to_string() }]));
+        for line in [
+            &["pipe", "pull", &id][..],
+            &["pipe", "diff", "pipe.yaml", &id],
+            &["pipe", "apply", "pipe.yaml", &id, "--yes"],
+        ] {
+            let run = rig.run(line);
+            assert!(run.code == Some(1) && run.stdout.is_empty(), "{root} {line:?} {body}\n{run}");
+            assert!(run.stderr.contains("did not answer"), "{root} {line:?}\n{run}");
+        }
+        assert_eq!(mutations(&rig), Vec::<String>::new(), "{root}");
+    }
+    // Whether there is such a pipe already is known only from the list.
+    for answer in [Value::Null, json!({}), json!([{}]), json!([{"id": org, "name": "O", "pipes": null}])] {
+        let body = json!({ "data": { "organizations": answer } }).to_string();
+        faults(&rig, json!([{ "root_field": "organizations", "body": body }]));
+        for more in [&["--org", &org][..], &[]] {
+            let run = rig.run(&[&["pipe", "apply", "pipe.yaml", "--name", "Another"], more].concat());
+            assert!(run.code == Some(1) && run.stderr.contains("did not answer"), "{answer}\n{run}");
+        }
+        assert_eq!(mutations(&rig), Vec::<String>::new(), "{answer}");
+    }
+}
+
+/// What Pipefy's schema does not take is said all at once, before anything is sent; what is there already passes.
+#[test]
+fn what_pipefy_does_not_take_is_named_before_anything_is_sent() {
+    let rig = Rig::new();
+    let id = rig.pipe("Contract Review");
+    let org = organization(&rig, &id);
+    let file = "form: 1\npipe: {name: New, color: mauve}\nlabels: [{name: L, color: reddish}]\n\
+        start_form:\n  fields: [{label: F, type: shorttext}]\n  conditions: [{name: C, actions: []}, {name: D}]\n\
+        phases: [{name: One, color: ultra}]\n";
+    write(&rig, file);
+    faults(&rig, json!([]));
+    for line in [
+        &["pipe", "apply", "pipe.yaml", "--org", &org][..],
+        &["pipe", "apply", "pipe.yaml", "--org", &org, "--dry-run"],
+        &["pipe", "apply", "pipe.yaml", &id, "--yes"],
+        &["pipe", "apply", "pipe.yaml", &id, "--dry-run"],
+    ] {
+        let run = rig.run(line);
+        assert!(run.code == Some(2) && run.stdout.is_empty(), "{line:?}\n{run}");
+        for wanted in [
+            "the color mauve is none of",
+            "label L: the color reddish",
+            "field Start form / F: the type shorttext",
+            "condition Start form / C: it needs",
+            "condition Start form / D: it needs",
+            "phase One: the color ultra",
+        ] {
+            assert!(run.stderr.contains(wanted), "{wanted} {line:?}\n{run}");
+        }
+        assert_eq!(mutations(&rig), Vec::<String>::new(), "{line:?}");
+    }
+}
+
+/// However deeply a file is nested, it is refused and nothing breaks.
+#[test]
+fn a_file_that_is_too_deep_is_refused() {
+    let rig = Rig::bare();
+    for text in ["- ".repeat(20_000), "? ".repeat(30_000), "[".repeat(30_000)] {
+        write(&rig, &text);
+        let run = rig.run(&["--sandbox", "pipe", "diff", "pipe.yaml", "name:Contract Review"]);
+        assert!(run.code == Some(2) && run.stderr.contains("nested in more than"), "{run}");
+    }
+}
+
 #[test]
 fn each_kind_of_difference_is_found_and_made() {
     let rig = Rig::new();

@@ -56,6 +56,65 @@ fn a_scope_refuses_what_is_outside_and_stops_when_it_is_not_understood() {
     }
 }
 
+/// What commands read without a capability of their own is within the scope as well, and a name does not tell what is outside.
+#[test]
+fn no_command_shows_what_is_outside_of_the_scope() {
+    let rig = Rig::new();
+    let (ours, theirs) = (rig.pipe("Customer Support"), rig.pipe("Contract Review"));
+    let file = rig.run(&["pipe", "pull", &theirs]);
+    assert_eq!(file.code, Some(0), "{file}");
+    std::fs::write(rig.home.path().join("pipe.yaml"), &file.stdout).unwrap();
+    let organizations = rig.json(&["org", "list", "--json"]);
+    let organizations: Vec<String> = organizations["organizations"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|organization| organization["id"].as_str().unwrap().to_owned())
+        .collect();
+    let of = |pipe: &str| {
+        let query = format!("{{ pipe(id: {pipe}) {{ organizationId }} }}");
+        rig.json(&["graphql", "exec", "-q", &query, "--json"])["pipe"]["organizationId"].as_str().unwrap().to_owned()
+    };
+    let own = of(&theirs);
+    let elsewhere = organizations.iter().find(|id| **id != own).unwrap();
+    let pins = [format!("pipes={ours}"), format!("org={elsewhere}")];
+    for pin in &pins {
+        let scope = ["--scope", pin];
+        for line in [
+            &["pipe", "pull", &theirs][..],
+            &["pipe", "pull", "name:Contract Review"],
+            &["pipe", "diff", "pipe.yaml", &theirs],
+            &["pipe", "diff", "pipe.yaml"],
+            &["pipe", "apply", "pipe.yaml", &theirs, "--yes"],
+            &["pipe", "apply", "pipe.yaml", &theirs, "--dry-run"],
+            &["pipe", "apply", "pipe.yaml", "--org", &own],
+            &["pipe", "get", "name:Contract Review"],
+            &["pipe", "get", "name:Contract Reviev"],
+            &["phase", "get", "name:Contract Review/Review"],
+            &["phase", "get", "name:Contract Reviev/Review"],
+            &["phase", "get", &format!("name:{theirs}/No such phase")],
+            &["card", "get", "name:Contract Review/x"],
+            &["card", "export", "--pipe", "name:Contract Review"],
+        ] {
+            let run = rig.run(&[&scope[..], line].concat());
+            assert!(run.code == Some(2) && run.stdout.is_empty(), "{pin} {line:?}\n{run}");
+            let told = line.contains(&theirs.as_str()) || line.iter().any(|word| word.contains(&theirs));
+            assert!(told || !run.stderr.contains(&theirs), "{pin} {line:?}\n{run}");
+        }
+    }
+    let set = rig.command(&["pipe", "pull", &theirs]).env("PIPEFY_MCP_SCOPE_PIPES", &ours).output().unwrap();
+    let set = rig.finished(set);
+    assert!(set.code == Some(2) && set.stderr.contains("outside of the scope"), "{set}");
+    // What is inside is found as ever.
+    let scope = ["--scope", pins[0].as_str()];
+    for line in [&["pipe", "pull", "name:Customer Support"][..], &["pipe", "get", "name:Customer Support"]] {
+        let run = rig.run(&[&scope[..], line].concat());
+        assert_eq!(run.code, Some(0), "{run}");
+    }
+    let near = rig.run(&[&scope[..], &["pipe", "get", "name:Customer Suport"]].concat());
+    assert!(near.stderr.contains("did you mean Customer Support"), "{near}");
+}
+
 /// Each account has its own settings: what it may do, and where it signs in.
 #[test]
 fn an_account_brings_its_own_limits() {

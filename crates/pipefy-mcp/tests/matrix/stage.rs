@@ -190,6 +190,7 @@ impl Stage {
             local: Some(Local {
                 env: env.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect(),
                 out: None,
+                place: None,
             }),
             selections: Selections::default(),
             spent: Default::default(),

@@ -29,7 +29,7 @@ pub(crate) mod order;
 mod organizations;
 mod permission;
 mod phases;
-mod pipes;
+pub(crate) mod pipes;
 mod portals;
 mod providers;
 mod records;

@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 
+use pipefy::Surface;
 use serde_json::{Map, Value, json};
 
 use super::rows::{Row, listed};
-use super::{Kind, shown};
+use super::{Ids, Kind, list_in, shown};
 use crate::tools::shared::list_at;
 use crate::{Call, Explain, ToolError};
 
@@ -24,7 +25,7 @@ pub(super) enum Target {
 /// A field of the form.
 #[derive(Debug)]
 pub(super) struct Field {
-    pub(super) id: String,
+    pub(super) ids: Ids,
     pub(super) label: String,
     pub(super) required: bool,
     pub(super) kind: String,
@@ -44,16 +45,17 @@ pub(super) async fn form(call: &Call<'_>, kind: Kind, place: &str) -> Result<Vec
     }
     let field = |field: &Value| {
         let text = |key: &str| field.get(key).and_then(Value::as_str).map(str::to_owned);
+        let ids = Some(Ids::of(field)).filter(|ids| !ids.id().is_empty())?;
         let options = list_at(field, "options").iter().filter_map(Value::as_str).map(str::to_owned).collect();
         Some(Field {
-            id: text("id")?,
+            ids,
             label: text("label").unwrap_or_default(),
             required: field.get("required") == Some(&Value::Bool(true)),
             kind: text("type").unwrap_or_default(),
             options,
         })
     };
-    Ok(list_at(&data, path).iter().filter_map(field).collect())
+    Ok(list_in(&data, path)?.iter().filter_map(field).collect())
 }
 
 /// Where each column goes: by `map`, by a field's id, by its label.
@@ -61,10 +63,17 @@ pub(super) async fn form(call: &Call<'_>, kind: Kind, place: &str) -> Result<Vec
 pub(super) struct Targets(HashMap<String, Target>);
 
 impl Targets {
+    /// `surface` decides how a hint names `map`.
+    ///
     /// # Errors
-    /// Columns that go nowhere, or a field that the form requires and no column gives.
-    pub(super) fn of(rows: &[Row], fields: &[Field], map: &Map<String, Value>) -> Result<Self, ToolError> {
-        let mut targets = HashMap::new();
+    /// Columns that go nowhere, two that go to one field, or a field that the form requires and no column gives.
+    pub(super) fn of(
+        rows: &[Row],
+        fields: &[Field],
+        map: &Map<String, Value>,
+        surface: Surface,
+    ) -> Result<Self, ToolError> {
+        let mut targets: HashMap<String, Target> = HashMap::new();
         let mut unknown: Vec<&str> = Vec::new();
         for column in rows.iter().flat_map(Row::keys) {
             if targets.contains_key(column) || unknown.contains(&column.as_str()) {
@@ -73,23 +82,30 @@ impl Targets {
             let name = map.get(column).map_or(column.as_str(), |name| name.as_str().unwrap_or_default().trim());
             match target(name, fields) {
                 Some(target) => {
+                    let twin = |(_, other): &(&String, &Target)| **other == target && target != Target::Nowhere;
+                    if let Some((other, _)) = targets.iter().find(twin) {
+                        return Err(ToolError::invalid(format!(
+                            "The columns {other} and {column} go to the same field. {}",
+                            hint(surface, column)
+                        )));
+                    }
                     targets.insert(column.clone(), target);
                 }
                 None => unknown.push(column),
             }
         }
-        if !unknown.is_empty() {
-            let own = fields.iter().map(|field| format!("{} ({})", field.id, field.label));
+        if let Some(first) = unknown.first() {
+            let own = fields.iter().map(|field| format!("{} ({})", field.ids.id(), field.label));
             let known: Vec<String> = std::iter::once("title".to_owned()).chain(own).collect();
             return Err(ToolError::invalid(format!(
-                "The form has no field for {}. Its fields: {}. Name the field in `map`, or an empty text to leave a \
-                 column out.",
+                "The form has no field for {}. Its fields: {}. {}",
                 unknown.join(", "),
-                known.join(", ")
+                known.join(", "),
+                hint(surface, first)
             )));
         }
         let targets = Self(targets);
-        let open = |field: &&Field| field.required && targets.column(&field.id).is_none();
+        let open = |field: &&Field| field.required && targets.column(field.ids.id()).is_none();
         let missing: Vec<&str> = fields.iter().filter(open).map(|field| field.label.as_str()).collect();
         match missing.is_empty() {
             true => Ok(targets),
@@ -110,15 +126,27 @@ impl Targets {
     }
 }
 
+/// How to say where a column goes.
+fn hint(surface: Surface, column: &str) -> String {
+    match surface {
+        Surface::Cli => format!("--map \"{column}=FIELD\" names its field, and --map \"{column}=\" leaves it out."),
+        Surface::Mcp | Surface::Sdk => {
+            format!("Name its field in `map`, or leave it out with an empty text: {}.", json!({ column: "" }))
+        }
+    }
+}
+
 fn target(name: &str, fields: &[Field]) -> Option<Target> {
     if name.is_empty() {
         return Some(Target::Nowhere);
     }
     let folded = name.to_lowercase();
-    let by_id = fields.iter().find(|field| field.id == name);
+    let by_id = fields.iter().find(|field| field.ids.id() == name);
     let by_label = || fields.iter().find(|field| field.label.trim().to_lowercase() == folded);
-    if let Some(field) = by_id.or_else(by_label) {
-        return Some(Target::Field(field.id.clone()));
+    // As an export names the second field of a label.
+    let by_both = || fields.iter().find(|field| format!("{} ({})", field.label, field.ids.id()) == name);
+    if let Some(field) = by_id.or_else(by_label).or_else(by_both) {
+        return Some(Target::Field(field.ids.id().to_owned()));
     }
     match folded.as_str() {
         "title" => Some(Target::Title),
@@ -149,7 +177,7 @@ pub(super) fn check(rows: &[Row], targets: &Targets, fields: &[Field], key: Opti
             }
         }
         for field in fields {
-            let Some(column) = targets.column(&field.id) else { continue };
+            let Some(column) = targets.column(field.ids.id()) else { continue };
             let value = row.get(column).map_or(Value::Null, listed);
             if shown(Some(&value)).is_empty() {
                 if field.required && key != Some(column) {
@@ -227,7 +255,7 @@ mod tests {
 
     fn field(id: &str, label: &str, kind: &str, options: &[&str]) -> Field {
         let options = options.iter().map(|option| (*option).to_owned()).collect();
-        Field { id: id.into(), label: label.into(), required: false, kind: kind.into(), options }
+        Field { ids: Ids::of(&json!({ "id": id })), label: label.into(), required: false, kind: kind.into(), options }
     }
 
     fn row(value: Value) -> Row {
@@ -240,6 +268,7 @@ mod tests {
         for (name, wanted) in [
             ("what", Some(Target::Field("what".into()))),
             ("WHAT IS IT?", Some(Target::Field("what".into()))),
+            ("What is it? (what)", Some(Target::Field("what".into()))),
             ("Title", Some(Target::Title)),
             ("id", Some(Target::Field("id".into()))),
             ("phase", Some(Target::Nowhere)),
@@ -254,7 +283,7 @@ mod tests {
     fn every_bad_cell_is_named() {
         let fields = [field("s", "State", "select", &["new", "old"]), field("m", "Mail", "email", &[])];
         let rows: Vec<Row> = (0..30).map(|at| row(json!({"s": "none", "m": format!("x{at}")}))).collect();
-        let targets = Targets::of(&rows, &fields, &Map::new()).unwrap();
+        let targets = Targets::of(&rows, &fields, &Map::new(), Surface::Mcp).unwrap();
         let error = check(&rows, &targets, &fields, Some("m")).unwrap_err();
         assert_eq!(error.details["bad_cells"], 60);
         assert!(
@@ -266,5 +295,38 @@ mod tests {
         assert!(error.message.contains("Rows 1 and 2"), "{error}");
         let good = [row(json!({"s": "[\"old\",\"new\"]", "m": ""}))];
         check(&good, &targets, &fields, None).unwrap();
+    }
+
+    /// Which of two cells of one field is meant cannot be told: by id and label, by case, by `map`, in different rows.
+    #[test]
+    fn two_columns_of_one_field_are_named() {
+        let fields = [field("amount", "How much", "", &[]), field("other", "Other", "", &[])];
+        for (rows, map, wanted) in [
+            (vec![json!({"amount": 1, "How much": 2})], json!({}), Some("amount and How much")),
+            (vec![json!({"How much": 1}), json!({"HOW MUCH": 2})], json!({}), Some("How much and HOW MUCH")),
+            (vec![json!({"amount": 1, "x": 2})], json!({"x": "amount"}), Some("amount and x")),
+            (vec![json!({"title": 1, "Title": 2})], json!({}), Some("title and Title")),
+            (vec![json!({"amount": 1, "How much": 2})], json!({"How much": ""}), None),
+            (vec![json!({"id": 1, "phase": 2, "other": 3})], json!({}), None),
+        ] {
+            let rows: Vec<Row> = rows.into_iter().map(row).collect();
+            let map = row(map);
+            let result = Targets::of(&rows, &fields, &map, Surface::Cli).map(drop).map_err(|error| error.message);
+            match (result, wanted) {
+                (Ok(()), None) => {}
+                (Err(error), Some(wanted)) => {
+                    assert!(
+                        error.contains(wanted) && error.contains("same field") && error.contains("--map"),
+                        "{error}"
+                    );
+                }
+                (result, wanted) => panic!("{wanted:?}: {result:?}"),
+            }
+        }
+        let odd = [row(json!({"Decision": 1}))];
+        for (surface, wanted) in [(Surface::Cli, "--map \"Decision=\""), (Surface::Mcp, "{\"Decision\":\"\"}")] {
+            let error = Targets::of(&odd, &fields, &Map::new(), surface).unwrap_err();
+            assert!(error.message.contains(wanted), "{error}");
+        }
     }
 }

@@ -9,13 +9,13 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use super::keys::follow;
 use super::rows::{cell, csv_line};
-use super::{Kind, PAGE, fields_of, is_late, nodes};
+use super::{Ids, Kind, PAGE, Page, fields_of, is_late, list_in};
 use crate::call::Out;
-use crate::outcome::Page;
 use crate::paging::Cursors;
 use crate::tools::local_file;
-use crate::tools::shared::{list_at, non_blank};
+use crate::tools::shared::non_blank;
 use crate::{Call, Explain, Kind as ErrorKind, Outcome, ToolError, dig, fit};
 
 /// Bytes that a result needs beside its rows.
@@ -56,8 +56,14 @@ enum Form {
 #[derive(Debug)]
 struct Column {
     name: String,
-    /// The field's id; empty for what every row has.
-    field: String,
+    /// The field it shows; `None` for what every row has.
+    field: Option<Field>,
+}
+
+#[derive(Debug)]
+struct Field {
+    ids: Ids,
+    label: String,
 }
 
 /// Reads them all, or as many as are wanted or fit.
@@ -68,7 +74,7 @@ pub(super) async fn read(kind: Kind, place: &str, ways: Ways, call: &Call<'_>) -
     let limit = ways.max_items.unwrap_or(u64::MAX);
     let end = ways.max_seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));
     let columns = chosen(columns(kind, place, call).await?, ways.fields.as_deref())?;
-    let with_fields = columns.iter().any(|column| !column.field.is_empty());
+    let with_fields = columns.iter().any(|column| column.field.is_some());
     let after = non_blank(ways.after.as_deref());
     let mut sink = Sink::open(&ways, call)?;
     if after.is_none() {
@@ -89,8 +95,11 @@ pub(super) async fn read(kind: Kind, place: &str, ways: Ways, call: &Call<'_>) -
                 return Err(sink.broken(error, count, cursors.now()));
             }
         };
-        let connection = answer.get(root).unwrap_or(&Value::Null);
-        let rows: Vec<Vec<Value>> = nodes(connection).map(|node| row(node, &columns)).collect();
+        let page = match Page::of(&answer, root) {
+            Ok(page) => page,
+            Err(error) => return Err(sink.broken(error, count, cursors.now())),
+        };
+        let rows: Vec<Vec<Value>> = page.nodes.iter().map(|node| row(node, &columns)).collect();
         let read = rows.len() as u64;
         if count > 0 && !sink.has_room(&rows, call.room) {
             break false;
@@ -101,9 +110,11 @@ pub(super) async fn read(kind: Kind, place: &str, ways: Ways, call: &Call<'_>) -
         }
         count += read;
         call.budget.advance(read, None, &format!("{count} {} read", kind.noun()));
-        let page = Page::from_page_info(connection.get("pageInfo"), None);
-        if !page.has_more || !cursors.follow(page.end_cursor) {
+        if page.next.is_none() {
             break true;
+        }
+        if let Err(error) = follow(&mut cursors, page.next, root) {
+            return Err(sink.broken(error, count, None));
         }
     };
     let mut shown = sink.shown(&columns)?;
@@ -117,7 +128,7 @@ pub(super) async fn read(kind: Kind, place: &str, ways: Ways, call: &Call<'_>) -
     Ok(Outcome::new(shown).message(message))
 }
 
-/// The columns: those of every row, then the labels of all fields, each once.
+/// The columns: those of every row, then all fields by their labels. A field whose label is taken also has its id in its name.
 async fn columns(kind: Kind, place: &str, call: &Call<'_>) -> Result<Vec<Column>, ToolError> {
     let explain = Explain::doing("load the fields").about(kind.owner(), place);
     let (query, lists) = kind.layout(place);
@@ -126,24 +137,32 @@ async fn columns(kind: Kind, place: &str, call: &Call<'_>) -> Result<Vec<Column>
         return Err(explain.missing());
     }
     let own: &[&str] = if kind == Kind::Cards { &["id", "title", "phase"] } else { &["id", "title"] };
-    let mut columns: Vec<Column> =
-        own.iter().map(|name| Column { name: (*name).to_owned(), field: String::new() }).collect();
-    let mut put = |field: &Value| {
-        let text = |key: &str| field.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let (name, id) = (text("label"), text("id"));
-        if !columns.iter().any(|column| column.name == name) {
-            columns.push(Column { name, field: id });
-        }
-    };
+    let mut columns: Vec<Column> = own.iter().map(|name| Column { name: (*name).to_owned(), field: None }).collect();
     for list in lists {
-        for entry in list_at(&data, list) {
-            match entry.get("fields").and_then(Value::as_array) {
-                Some(fields) => fields.iter().for_each(&mut put),
-                None => put(entry),
+        for entry in list_in(&data, list)? {
+            // An entry is a field, or a phase that has some.
+            if !list.ends_with("phases") {
+                columns.extend(column(&columns, entry));
+                continue;
+            }
+            for field in list_in(entry, "fields")? {
+                columns.extend(column(&columns, field));
             }
         }
     }
     Ok(columns)
+}
+
+/// The column of a field, beside others.
+fn column(others: &[Column], field: &Value) -> Option<Column> {
+    let label = field.get("label").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let ids = Ids::of(field);
+    let [uuid, internal_id, id] = &ids.0;
+    let numbered = |id: &String| if id.is_empty() { String::new() } else { format!("{label} ({id})") };
+    let names = [label.clone(), numbered(id), numbered(internal_id), numbered(uuid)];
+    let free = |name: &String| !name.trim().is_empty() && !others.iter().any(|column| column.name == *name);
+    let name = names.into_iter().find(free)?;
+    Some(Column { name, field: Some(Field { ids, label }) })
 }
 
 /// The columns that were asked for, in that order.
@@ -153,8 +172,12 @@ fn chosen(columns: Vec<Column>, wanted: Option<&[String]>) -> Result<Vec<Column>
     let mut kept = Vec::new();
     for name in wanted {
         let folded = name.trim().to_lowercase();
-        let named = |column: &Column| column.name.to_lowercase() == folded || column.field == name.trim();
-        match columns.iter_mut().find(|column| column.as_ref().is_some_and(named)).and_then(Option::take) {
+        let by_name = |column: &Column| column.name.to_lowercase() == folded;
+        let by_id = |column: &Column| column.field.as_ref().is_some_and(|field| field.ids.has(name.trim()));
+        let exact = |column: &Column| column.name == name.trim();
+        let at = |fits: &dyn Fn(&Column) -> bool| columns.iter().position(|column| column.as_ref().is_some_and(fits));
+        let at = at(&exact).or_else(|| at(&by_name)).or_else(|| at(&by_id));
+        match at.and_then(|at| columns.get_mut(at)).and_then(Option::take) {
             Some(column) => kept.push(column),
             None => {
                 let known: Vec<&str> = columns.iter().flatten().map(|column| column.name.as_str()).collect();
@@ -169,11 +192,15 @@ fn chosen(columns: Vec<Column>, wanted: Option<&[String]>) -> Result<Vec<Column>
 }
 
 fn row(node: &Value, columns: &[Column]) -> Vec<Value> {
-    let value = |column: &Column| match (column.field.as_str(), column.name.as_str()) {
-        ("", "phase") => dig(node, "current_phase.name").cloned(),
-        ("", name) => node.get(name).cloned(),
-        (_, label) => fields_of(node)
-            .find(|field| field.get("name").and_then(Value::as_str) == Some(label))
+    let value = |column: &Column| match (&column.field, column.name.as_str()) {
+        (None, "phase") => dig(node, "current_phase.name").cloned(),
+        (None, name) => node.get(name).cloned(),
+        (Some(field), _) => fields_of(node)
+            .find(|shown| {
+                let same = Ids::of(shown.get("field").unwrap_or(&Value::Null)).same(&field.ids);
+                // An answer that does not say which field it is about has its label at least.
+                same.unwrap_or_else(|| shown.get("name").and_then(Value::as_str) == Some(&field.label))
+            })
             .and_then(|field| field.get("value").cloned()),
     };
     columns.iter().map(|column| value(column).unwrap_or_default()).collect()

@@ -23,8 +23,15 @@ use crate::tools::local_file;
 use crate::tools::shared::{non_blank, text_of};
 use crate::{Act, Call, Local, Outcome, Plan, ToolError, Verification, dig, digest_of_text};
 
-/// How often a row is sent again that Pipefy had no time for, or whose answer was lost.
+/// How often a row is sent that Pipefy has no time for.
 const TRIES: u32 = 8;
+
+/// The pauses before a row whose answer was lost is looked for: a search knows what is new only after a while.
+const LOOKS: [Duration; 3] = [Duration::from_millis(250), Duration::from_secs(1), Duration::from_secs(3)];
+
+/// What becomes of a row whose answer was lost and that no look-up found.
+const NOT_FOUND_YET: &str = "No look-up has found its key so far, but a search may lag behind, so it was not sent again. The same import, run again later, looks \
+     for it first.";
 
 /// The first wait before a row is sent again, and the longest.
 const WAIT: Duration = Duration::from_millis(250);
@@ -122,7 +129,7 @@ pub(super) async fn plan(kind: Kind, place: &str, source: Source, call: &Call<'_
         _ => return Err(ToolError::invalid("`parallel` must be between 1 and 16.")),
     };
     let fields = columns::form(call, kind, place).await?;
-    let targets = Targets::of(&rows, &fields, &map)?;
+    let targets = Targets::of(&rows, &fields, &map, call.toolbox.surface)?;
     let key = match (non_blank(source.key.as_deref()), source.every_row) {
         (None, true) => None,
         (None, false) => {
@@ -137,12 +144,23 @@ pub(super) async fn plan(kind: Kind, place: &str, source: Source, call: &Call<'_
         },
     };
     columns::check(&rows, &targets, &fields, key.as_ref().map(|key| key.column.as_str()))?;
+    let place_of_all = call.toolbox.local.as_ref().and_then(|local| local.place.as_ref());
     let about = json!({
-        "into": call.toolbox.base_url, kind.place(): place, "key": key.as_ref().map(Key::id),
+        "into": place_of_all.unwrap_or(&call.toolbox.base_url), kind.place(): place, "key": key.as_ref().map(Key::id),
     });
     let path = journal_path(source.journal.as_deref(), file.as_deref(), call)?;
+    if let (Some(path), Some(file)) = (&path, &file)
+        && std::fs::canonicalize(path)
+            .ok()
+            .is_some_and(|path| std::fs::canonicalize(file).is_ok_and(|file| file == path))
+    {
+        return Err(ToolError::invalid(format!(
+            "The file of the rows, {}, cannot be its own journal.",
+            file.display()
+        )));
+    }
     let (journal, left) = match path {
-        Some(path) if call.options.dry_run => (None, Journal::look(&path, &about)),
+        Some(path) if call.options.dry_run => (None, Journal::look(&path, &about)?),
         Some(path) => (Some((Journal::open(&path, &about)?, path)), HashMap::new()),
         None => (None, HashMap::new()),
     };
@@ -335,7 +353,7 @@ impl Failed {
     fn of(error: pipefy::Error) -> Self {
         use pipefy::Error as E;
         let everybodys = matches!(error, E::Credential(_) | E::Unauthorized { .. } | E::Cancelled { .. });
-        Self { unclear: error.may_have_been_applied(), everybodys, error: error.into() }
+        Self { unclear: is_unclear(&error), everybodys, error: error.into() }
     }
 }
 
@@ -406,7 +424,7 @@ pub(super) async fn act(plan: &Plan<Import>, act: &Act<'_, '_>) -> Result<Outcom
     tally.outcome()
 }
 
-/// Creates until it is created: again when Pipefy had no time, or when the answer was lost and nothing has the key.
+/// Creates a row: sent again only as long as Pipefy has no time for it, looked for when it may have arrived.
 async fn created(
     import: &Import,
     row: &Planned,
@@ -414,42 +432,71 @@ async fn created(
     act: &Act<'_, '_>,
     pause: &Pause,
 ) -> Result<Option<String>, Failed> {
-    let keys = import.keys(act);
     let mut wait = WAIT;
     let mut tries = 0;
     let made = loop {
         pause.over().await;
         import.sent(row)?;
         let error = match act.send(mutation).await {
-            Ok(data) => break Ok(text_of(dig(&data.value(), import.kind.created()))),
+            Ok(data) => match text_of(dig(&data.value(), import.kind.created())).filter(|id| !id.is_empty()) {
+                Some(id) => break Ok(Some(id)),
+                // An answer without the new one's id proves nothing.
+                None => pipefy::Error::NoPayload {
+                    field: import.kind.created().to_owned(),
+                    kind: pipefy::OperationKind::Mutation,
+                },
+            },
             Err(error) => error,
         };
-        tries += 1;
-        let unclear = error.may_have_been_applied();
-        let passes = passes(&error);
-        let again =
-            passes.is_some() || (unclear && keys.is_some() && !matches!(error, pipefy::Error::Cancelled { .. }));
-        if !again || tries >= TRIES || (unclear && keys.is_none()) || act.budget.is_over() {
-            break Err(Failed::of(error));
+        if is_unclear(&error) {
+            break arrived(import, row, act).await.map(Some).ok_or_else(|| {
+                let mut failed = Failed::of(error);
+                if import.key.is_some() {
+                    failed.error.message = format!("{} {NOT_FOUND_YET}", sentence_of(&failed.error.message));
+                }
+                failed
+            });
         }
-        let asked = passes.unwrap_or_default();
+        tries += 1;
+        let Some(asked) = passes(&error).filter(|_| tries < TRIES && !act.budget.is_over()) else {
+            break Err(Failed::of(error));
+        };
         let at = Instant::now() + asked.max(wait).min(LONGEST_WAIT);
         if asked > Duration::ZERO {
             pause.until(at);
         }
         tokio::time::sleep_until(at.into()).await;
         wait *= 2;
-        if let (true, Some(keys), Some(key)) = (unclear, &keys, &row.key) {
-            match keys.one(key).await {
-                Ok(Some(id)) => break Ok(Some(id)),
-                Ok(None) => {}
-                // Without knowing whether it is there it must not be sent again.
-                Err(_) => break Err(Failed::of(error)),
-            }
-        }
     };
     import.note(row, &made);
     made
+}
+
+/// The row whose answer was lost, when its key is found within a while.
+async fn arrived(import: &Import, row: &Planned, act: &Act<'_, '_>) -> Option<String> {
+    let (keys, key) = (import.keys(act)?, row.key.as_ref()?);
+    for pause in LOOKS {
+        if act.budget.is_over() || is_late(None, act) {
+            break;
+        }
+        // Whoever has gone is not waited for.
+        _ = tokio::time::timeout(pause, act.budget.cancel().cancelled()).await;
+        // A look-up that fails tells nothing; the next one may.
+        if let Ok(Some(id)) = keys.one(key).await {
+            return Some(id);
+        }
+    }
+    None
+}
+
+/// Whether a row may be there although sending it failed.
+fn is_unclear(error: &pipefy::Error) -> bool {
+    // Whatever a large answer says, it is an answer to what was done.
+    error.may_have_been_applied() || matches!(error, pipefy::Error::TooLarge { .. })
+}
+
+fn sentence_of(text: &str) -> String {
+    if text.ends_with(['.', '!', '?']) { text.to_owned() } else { format!("{text}.") }
 }
 
 /// How long to wait where a failure passes by itself and nothing was applied.

@@ -9,9 +9,8 @@ use pipefy::cards;
 use serde_json::{Map, Value};
 
 use super::columns::{Field, Target};
-use super::{Kind, PAGE, fields_of, nodes, shown};
+use super::{Ids, Kind, PAGE, Page, fields_of, shown, unread};
 use crate::error::NOT_FOUND_CODES;
-use crate::outcome::Page;
 use crate::paging::Cursors;
 use crate::{Call, Explain, ToolError, dig};
 
@@ -26,7 +25,9 @@ const MANY: usize = 50;
 pub(super) struct Key {
     pub(super) column: String,
     pub(super) target: Target,
-    /// The label of its field, by which values are shown.
+    /// What its field is called in Pipefy.
+    ids: Ids,
+    /// The label of its field, which others may have too.
     label: String,
     /// Whether values are shown as they are written.
     plain: bool,
@@ -35,13 +36,14 @@ pub(super) struct Key {
 impl Key {
     pub(super) fn new(column: &str, target: &Target, fields: &[Field]) -> Self {
         let field = match target {
-            Target::Field(id) => fields.iter().find(|field| field.id == *id),
+            Target::Field(id) => fields.iter().find(|field| field.ids.id() == id),
             _ => None,
         };
         let kind = field.map(|field| field.kind.as_str());
         Self {
             column: column.to_owned(),
             target: target.clone(),
+            ids: field.map(|field| field.ids.clone()).unwrap_or_default(),
             label: field.map(|field| field.label.clone()).unwrap_or_default(),
             plain: matches!(
                 kind,
@@ -73,7 +75,7 @@ impl Keys<'_, '_> {
     /// Which of the wanted keys are there, and as what.
     ///
     /// # Errors
-    /// Pipefy's, of a read.
+    /// Pipefy's, of a read; an answer that does not tell.
     pub(super) async fn known(&self, wanted: &[String]) -> Result<HashMap<String, String>, ToolError> {
         let by_title = self.key.target == Target::Title;
         // Records cannot be looked for by their title.
@@ -100,7 +102,7 @@ impl Keys<'_, '_> {
         Ok(known)
     }
 
-    /// Goes through at most so many pages; whether that was all.
+    /// Goes through at most so many pages; whether that was all, and told of every row which fields its values are of.
     async fn listed(
         &self,
         wanted: &HashSet<&str>,
@@ -109,27 +111,31 @@ impl Keys<'_, '_> {
     ) -> Result<bool, ToolError> {
         let by_title = self.key.target == Target::Title;
         let mut cursors = Cursors::from(None);
+        let mut told = true;
         for _ in 0..pages {
             let (query, root) = self.kind.page(self.place, !by_title, PAGE, cursors.now());
             let answer = self.read(query).await?;
-            let connection = answer.get(root).unwrap_or(&Value::Null);
-            for node in nodes(connection) {
-                let mut values: Vec<String> = match by_title {
-                    true => vec![shown(node.get("title"))],
-                    // Another field may have the same label.
-                    false => fields_of(node)
-                        .filter(|field| field.get("name").and_then(Value::as_str) == Some(&self.key.label))
-                        .map(|field| shown(field.get("value")))
-                        .collect(),
-                };
-                values.retain(|value| wanted.contains(value.as_str()));
-                for value in values {
+            let page = Page::of(&answer, root)?;
+            for node in &page.nodes {
+                let mut values = Vec::new();
+                if by_title {
+                    values.push(shown(node.get("title")));
+                }
+                for field in fields_of(node).filter(|_| !by_title) {
+                    // Fields of other phases may have the same label.
+                    match Ids::of(field.get("field").unwrap_or(&Value::Null)).same(&self.key.ids) {
+                        Some(true) => values.push(shown(field.get("value"))),
+                        Some(false) => {}
+                        None => told &= field.get("name").and_then(Value::as_str) != Some(&self.key.label),
+                    }
+                }
+                for value in values.into_iter().filter(|value| wanted.contains(value.as_str())) {
                     known.entry(value).or_insert_with(|| shown(node.get("id")));
                 }
             }
-            let page = Page::from_page_info(connection.get("pageInfo"), None);
-            if !page.has_more || !cursors.follow(page.end_cursor) {
-                return Ok(true);
+            match page.next {
+                None => return Ok(told),
+                next => follow(&mut cursors, next, root)?,
             }
         }
         Ok(false)
@@ -138,7 +144,7 @@ impl Keys<'_, '_> {
     /// The thing that has this key.
     ///
     /// # Errors
-    /// Pipefy's, of a read.
+    /// Pipefy's, of a read; an answer that does not tell.
     pub(super) async fn one(&self, value: &str) -> Result<Option<String>, ToolError> {
         let (query, root) = match (&self.key.target, self.kind) {
             (Target::Field(field), kind) => kind.find(self.place, field, value),
@@ -153,7 +159,7 @@ impl Keys<'_, '_> {
             }
         };
         let answer = self.read(query).await?;
-        Ok(answer.get(root).and_then(|found| nodes(found).next()).map(|node| shown(node.get("id"))))
+        Ok(Page::of(&answer, root)?.nodes.first().map(|node| shown(node.get("id"))))
     }
 
     /// The card of this very title; the search finds those that contain it.
@@ -162,13 +168,13 @@ impl Keys<'_, '_> {
         loop {
             let first = i64::try_from(PAGE).ok();
             let answer = self.read(cards::get_cards(self.place, search, false, first, cursors.now())).await?;
-            let found = answer.get("cards").unwrap_or(&Value::Null);
-            if let Some(node) = nodes(found).find(|node| shown(node.get("title")) == title) {
+            let page = Page::of(&answer, "cards")?;
+            if let Some(node) = page.nodes.iter().find(|node| shown(node.get("title")) == title) {
                 return Ok(Some(shown(node.get("id"))));
             }
-            let page = Page::from_page_info(found.get("pageInfo"), None);
-            if !page.has_more || !cursors.follow(page.end_cursor) {
-                return Ok(None);
+            match page.next {
+                None => return Ok(None),
+                next => follow(&mut cursors, next, "cards")?,
             }
         }
     }
@@ -180,7 +186,13 @@ impl Keys<'_, '_> {
     pub(super) async fn is_there(&self, id: &str) -> Result<bool, ToolError> {
         let (query, path) = self.kind.get(id);
         match self.call.query(query).await {
-            Ok(data) => Ok(dig(&data.value(), path).is_some_and(|id| !id.is_null())),
+            Ok(data) => match shown(dig(&data.value(), path)) == id {
+                true => Ok(true),
+                // Of what is not there Pipefy says so; nothing at all is no answer.
+                false => {
+                    Err(unread(path, &format!("it does not say whether {id}, which an earlier run created, is there")))
+                }
+            },
             Err(error)
                 if error.codes().iter().any(|code| NOT_FOUND_CODES.contains(code) || *code == "PERMISSION_DENIED") =>
             {
@@ -196,5 +208,16 @@ impl Keys<'_, '_> {
 
     fn explained(&self, error: pipefy::Error) -> ToolError {
         Explain::doing("look for the keys that are there").about(self.kind.owner(), self.place).map(self.call, error)
+    }
+}
+
+/// Goes on to the next page.
+///
+/// # Errors
+/// It was read before: what is left cannot be reached.
+pub(super) fn follow(cursors: &mut Cursors, next: Option<String>, root: &str) -> Result<(), ToolError> {
+    match cursors.follow(next) {
+        true => Ok(()),
+        false => Err(unread(root, "it leads back to a page that was read before")),
     }
 }

@@ -23,7 +23,7 @@ use pipefy::{Mutation, Query, cards, pipes, tables};
 use serde_json::{Map, Value};
 
 use crate::outcome::dig;
-use crate::{Call, Row};
+use crate::{Call, Row, ToolError};
 
 /// The rows of this noun.
 pub(crate) const ROWS: &[Row] = &[
@@ -95,8 +95,9 @@ impl Kind {
     fn page(self, place: &str, with_fields: bool, first: u64, after: Option<&str>) -> (Query, &'static str) {
         let first = i64::try_from(first.clamp(1, PAGE)).ok();
         match self {
-            Self::Cards => (cards::get_cards(place, &Map::new(), with_fields, first, after), "cards"),
-            Self::Records => (tables::get_table_records(place, first, after), "table_records"),
+            Self::Cards if with_fields => (cards::get_card_rows(place, first, after), "cards"),
+            Self::Cards => (cards::get_cards(place, &Map::new(), false, first, after), "cards"),
+            Self::Records => (tables::get_record_rows(place, first, after), "table_records"),
         }
     }
 
@@ -132,12 +133,82 @@ impl Kind {
     }
 }
 
-/// The nodes of a connection.
-fn nodes(connection: &Value) -> impl Iterator<Item = &Value> {
-    dig(connection, "edges").and_then(Value::as_array).into_iter().flatten().filter_map(|edge| edge.get("node"))
+/// A page of a listing.
+struct Page<'v> {
+    nodes: Vec<&'v Value>,
+    /// The cursor of the next page, when there is one.
+    next: Option<String>,
 }
 
-/// The fields of a card or record, as they are shown: `{name, value}`.
+impl<'v> Page<'v> {
+    /// Reads a page. Whether something is there is decided by it, so that whatever is no whole page is none at all.
+    ///
+    /// # Errors
+    /// It is no list of things with ids, or says that there is more and not where.
+    fn of(answer: &'v Value, root: &str) -> Result<Self, ToolError> {
+        let connection = answer.get(root).unwrap_or(&Value::Null);
+        let edges = connection.get("edges").and_then(Value::as_array);
+        let edges = edges.ok_or_else(|| unread(root, "there is no list in it"))?;
+        let node = |edge: &'v Value| edge.get("node").filter(|node| !shown(node.get("id")).is_empty());
+        let nodes: Option<Vec<&Value>> = edges.iter().map(node).collect();
+        let nodes = nodes.ok_or_else(|| unread(root, "a row of it has no id"))?;
+        let said = |key: &str| connection.get("pageInfo").and_then(|info| info.get(key));
+        let next = match said("hasNextPage").and_then(Value::as_bool) {
+            Some(false) => None,
+            Some(true) => {
+                let cursor = said("endCursor").and_then(Value::as_str).filter(|cursor| !cursor.is_empty());
+                Some(cursor.ok_or_else(|| unread(root, "it says that there is more, and not where"))?.to_owned())
+            }
+            None => return Err(unread(root, "it does not say whether there is more")),
+        };
+        Ok(Self { nodes, next })
+    }
+}
+
+/// What Pipefy answered cannot be read.
+fn unread(root: &str, why: &str) -> ToolError {
+    ToolError::api(format!(
+        "Pipefy's answer for `{root}` cannot be read: {why}. Nothing was sent on it; try again later."
+    ))
+}
+
+/// A list that was asked for.
+///
+/// # Errors
+/// There is none.
+fn list_in<'v>(answer: &'v Value, path: &str) -> Result<&'v [Value], ToolError> {
+    let list = dig(answer, path).and_then(Value::as_array);
+    list.map(Vec::as_slice).ok_or_else(|| unread(path, "there is no list in it"))
+}
+
+/// What Pipefy calls a field: uuid, internal id, and the id that is unique within a pipe or table. Blank where an answer does
+/// not say.
+#[derive(Clone, Debug, Default)]
+struct Ids([String; 3]);
+
+impl Ids {
+    fn of(field: &Value) -> Self {
+        Self(["uuid", "internal_id", "id"].map(|key| shown(field.get(key))))
+    }
+
+    /// The one by which it is addressed; blank when it has none.
+    fn id(&self) -> &str {
+        let [.., id] = &self.0;
+        id
+    }
+
+    /// Whether both are of one field, by the first that both have; `None` when there is none.
+    fn same(&self, other: &Self) -> Option<bool> {
+        let pairs = self.0.iter().zip(&other.0);
+        pairs.filter(|(own, other)| !own.is_empty() && !other.is_empty()).map(|(own, other)| own == other).next()
+    }
+
+    fn has(&self, name: &str) -> bool {
+        !name.is_empty() && self.0.iter().any(|id| id == name)
+    }
+}
+
+/// The fields of a card or record, as they are shown: `{name, value, field}`.
 fn fields_of(node: &Value) -> impl Iterator<Item = &Value> {
     ["fields", "record_fields"].iter().find_map(|key| node.get(*key)?.as_array()).into_iter().flatten()
 }

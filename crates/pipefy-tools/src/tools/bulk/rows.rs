@@ -1,5 +1,8 @@
 //! Rows as text: CSV, JSON lines, a JSON array.
 
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
 use serde_json::{Map, Value};
 
 /// A row: what is in each column.
@@ -17,7 +20,10 @@ pub fn rows_of_text(text: &str) -> Result<Vec<Map<String, Value>>, String> {
     let text = text.trim_start_matches('\u{feff}');
     let rows: Vec<Row> = match text.trim_start().chars().next() {
         None => Vec::new(),
-        Some('[') => serde_json::from_str(text).map_err(|error| error.to_string())?,
+        Some('[') => {
+            let rows: Vec<Once> = serde_json::from_str(text).map_err(|error| error.to_string())?;
+            rows.into_iter().map(|row| row.0).collect()
+        }
         Some('{') => json_lines(text)?,
         Some(_) => csv_rows(text)?,
     };
@@ -26,7 +32,36 @@ pub fn rows_of_text(text: &str) -> Result<Vec<Map<String, Value>>, String> {
 
 fn json_lines(text: &str) -> Result<Vec<Row>, String> {
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
-    lines.map(|(at, line)| serde_json::from_str(line).map_err(|error| format!("line {}: {error}", at + 1))).collect()
+    let row = |line| serde_json::from_str(line).map(|Once(row)| row);
+    lines.map(|(at, line)| row(line).map_err(|error| format!("line {}: {error}", at + 1))).collect()
+}
+
+/// A row of JSON that names each column once: which of two values is meant cannot be told.
+struct Once(Row);
+
+impl<'de> Deserialize<'de> for Once {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Cells;
+        impl<'de> Visitor<'de> for Cells {
+            type Value = Once;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a row: an object of columns and values")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Once, A::Error> {
+                let mut row = Row::new();
+                while let Some((column, value)) = map.next_entry::<String, Value>()? {
+                    if row.contains_key(&column) {
+                        return Err(A::Error::custom(format!("the column {column} is there twice")));
+                    }
+                    row.insert(column, value);
+                }
+                Ok(Once(row))
+            }
+        }
+        deserializer.deserialize_map(Cells)
+    }
 }
 
 /// The separator is what the header has more of: comma, semicolon or tab.
@@ -104,6 +139,8 @@ mod tests {
             ("a,b\n1\n", ""),
             ("{\"a\":1}\n[]\n", "line 2"),
             ("[1]", ""),
+            ("{\"a\":1,\"b\":2}\n{\"a\":1,\"a\":2}\n", "line 2: the column a is there twice"),
+            ("[{\"a\":1,\"\\u0061\":2}]", "the column a is there twice"),
         ] {
             assert!(rows_of_text(text).unwrap_err().contains(why), "{text}");
         }

@@ -1,7 +1,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 use std::path::Path;
+use std::time::Duration;
 
-use pipefy::OperationKind;
+use futures_util::future::join_all;
+use pipefy::{EndpointKind, Error, OperationKind};
 use serde_json::{Value, json};
 
 use crate::tools::testing::Mock;
@@ -52,25 +54,163 @@ async fn rows_whose_key_is_missing_are_created() {
     assert_eq!(sent[0]["input"], json!({"pipe_id": "1", "fields_attributes": fields}));
 }
 
+/// Ways in which a row may have arrived although nobody knows.
+fn lost() -> Vec<Box<dyn Fn(Mock) -> Mock>> {
+    let (endpoint, kind) = (EndpointKind::Public, OperationKind::Mutation);
+    let fails = |error: Error| -> Box<dyn Fn(Mock) -> Mock> {
+        Box::new(move |mock: Mock| mock.failing("createCard", error.clone()))
+    };
+    let says = |payload: Value| -> Box<dyn Fn(Mock) -> Mock> {
+        Box::new(move |mock: Mock| mock.on("createCard", payload.clone()))
+    };
+    vec![
+        fails(Error::Timeout { endpoint, limit: Duration::from_secs(30), kind }),
+        fails(Error::Transport { endpoint, cause: "reset".into(), sent: true, kind }),
+        fails(Error::Http { endpoint, status: 503, detail: "busy".into(), kind }),
+        fails(Error::TooLarge { endpoint, limit: 1 }),
+        says(Value::Null),
+        says(json!({})),
+        says(json!({"card": null})),
+        says(json!({"card": {"id": ""}})),
+    ]
+}
+
+/// However often the search does not know it yet: a row that may have arrived is looked for, and not sent again in this run.
 #[tokio::test]
-async fn a_lost_answer_is_looked_up_before_the_row_is_sent_again() {
-    for (there, times) in [(found(&["7"]), 1), (found(&[]), 2)] {
-        let mock = form()
-            .on("findCards", found(&[]))
-            .on("findCards", there)
-            .timeout("createCard", OperationKind::Mutation)
-            .on("createCard", card("8"));
-        let args = json!({"pipe_id": 1, "rows": rows(&["a"]), "key": "Code", "every_result": true});
+async fn a_row_that_may_have_arrived_is_not_sent_again() {
+    let args = json!({"pipe_id": 1, "rows": rows(&["a"]), "key": "Code", "every_result": true});
+    let plays = lost().into_iter().flat_map(|lost| {
+        // At which look it is found, if at any.
+        [Some(1), Some(3), None].map(|at| {
+            let mut mock = lost(form()).on("createCard", card("8")).on("findCards", found(&[]));
+            for look in 1..=at.unwrap_or(1) {
+                mock = mock.on("findCards", if Some(look) == at { found(&["7"]) } else { found(&[]) });
+            }
+            let args = args.clone();
+            async move {
+                let reply = mock.call("bulk_import_cards", args).await;
+                assert_eq!(sent(&mock, "createCard").len(), 1, "{at:?} {reply:?}");
+                assert_eq!(sent(&mock, "findCards").len(), 1 + at.unwrap_or(3), "{at:?}");
+                match (at, reply) {
+                    (Some(_), Ok(outcome)) => {
+                        let body = outcome.body.into_value();
+                        assert_eq!((&body["created"], &body["rows"][0]["id"]), (&json!(1), &json!("7")), "{body}");
+                    }
+                    (None, Err(error)) => {
+                        assert_eq!(results(&error), [(1, "unknown".to_owned())]);
+                        assert_eq!(error.details["may_have_been_applied"], true);
+                        assert!(error.message.contains("run again later"), "{error}");
+                    }
+                    (at, reply) => panic!("{at:?}: {reply:?}"),
+                }
+            }
+        })
+    });
+    join_all(plays.collect::<Vec<_>>()).await;
+    // Nothing tells the row apart: it is not looked for, and what is known is said.
+    for lost in lost() {
+        let mock = lost(form()).on("createCard", card("8"));
+        let args = json!({"pipe_id": 1, "rows": rows(&["a"]), "every_row": true});
+        let error = mock.call("bulk_import_cards", args).await.unwrap_err();
+        assert_eq!((results(&error), sent(&mock, "createCard").len()), (vec![(1, "unknown".to_owned())], 1));
+        assert_eq!(error.details["may_have_been_applied"], true);
+    }
+}
+
+/// What was surely not applied is sent again, without a look.
+#[tokio::test]
+async fn a_row_that_did_not_arrive_is_sent_again() {
+    let (endpoint, kind) = (EndpointKind::Public, OperationKind::Mutation);
+    for error in [
+        Error::RateLimited { endpoint, status: 429, retry_after_s: 0, kind },
+        Error::Transport { endpoint, cause: "refused".into(), sent: false, kind },
+    ] {
+        let mock = form().on("findCards", found(&[])).failing("createCard", error).on("createCard", card("8"));
+        let args = json!({"pipe_id": 1, "rows": rows(&["a"]), "key": "Code"});
         let reply = mock.reply("bulk_import_cards", args).await;
         assert_eq!(reply["data"]["created"], 1, "{reply}");
+        assert_eq!((sent(&mock, "createCard").len(), sent(&mock, "findCards").len()), (2, 1));
+    }
+}
+
+/// The next run of an import looks first, and sends only what is not there.
+#[tokio::test]
+async fn what_is_unknown_is_settled_by_the_next_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("rows.csv");
+    std::fs::write(&file, "Code\na\n").unwrap();
+    let args = json!({"pipe_id": 1, "file": file, "key": "Code", "every_result": true});
+    let mock = form().on("findCards", found(&[])).timeout("createCard", OperationKind::Mutation);
+    let error = mock.call("bulk_import_cards", args.clone()).await.unwrap_err();
+    assert_eq!(results(&error), [(1, "unknown".to_owned())]);
+    for (there, result, times) in [(found(&["7"]), "exists", 0), (found(&[]), "created", 1)] {
+        let mock = form().on("findCards", there).on("createCard", card("8"));
+        let body = mock.call("bulk_import_cards", args.clone()).await.unwrap().body.into_value();
+        assert_eq!(body["rows"][0]["result"], result, "{body}");
         assert_eq!(sent(&mock, "createCard").len(), times);
     }
-    // Nothing tells the row apart: it is not sent again, and what is known is said.
-    let mock = form().timeout("createCard", OperationKind::Mutation);
-    let error = mock.call("bulk_import_cards", json!({"pipe_id": 1, "rows": rows(&["a"]), "every_row": true})).await;
-    let error = error.unwrap_err();
-    assert_eq!((results(&error), sent(&mock, "createCard").len()), (vec![(1, "unknown".to_owned())], 1));
-    assert_eq!(error.details["may_have_been_applied"], true);
+}
+
+/// Whether a key is there is known only from a list of what was asked for. Whatever else comes, no row is sent.
+#[tokio::test]
+async fn a_look_up_that_is_not_answered_sends_nothing() {
+    let end = json!({"hasNextPage": false, "endCursor": null});
+    let unanswered = [
+        Value::Null,
+        json!({}),
+        json!([]),
+        json!(7),
+        json!("x"),
+        json!({"edges": null, "pageInfo": end}),
+        json!({"edges": {}, "pageInfo": end}),
+        json!({"edges": [null], "pageInfo": end}),
+        json!({"edges": [{"node": null}], "pageInfo": end}),
+        json!({"edges": [{"node": {}}], "pageInfo": end}),
+        json!({"edges": []}),
+        json!({"edges": [], "pageInfo": {}}),
+        json!({"edges": [], "pageInfo": {"hasNextPage": true, "endCursor": null}}),
+        json!({"edges": [], "pageInfo": {"hasNextPage": true, "endCursor": ""}}),
+    ];
+    let many: Vec<String> = (0..60).map(|n| format!("k{n}")).collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    let titled = |codes: &[&str]| -> Value { codes.iter().map(|code| json!({"title": code, "Code": code})).collect() };
+    let table = json!({"id": "9", "table_fields": [{"id": "code", "label": "Code", "type": "short_text"}]});
+    for answer in &unanswered {
+        for (tool, root, args) in [
+            ("bulk_import_cards", "findCards", json!({"pipe_id": 1, "rows": rows(&["a"]), "key": "Code"})),
+            ("bulk_import_cards", "cards", json!({"pipe_id": 1, "rows": rows(&many), "key": "Code"})),
+            ("bulk_import_cards", "cards", json!({"pipe_id": 1, "rows": titled(&["a"]), "key": "title"})),
+            ("bulk_import_cards", "cards", json!({"pipe_id": 1, "rows": titled(&many), "key": "title"})),
+            ("bulk_import_records", "findRecords", json!({"table_id": "9", "rows": [{"Code": "a"}], "key": "Code"})),
+            ("bulk_import_records", "table_records", json!({"table_id": "9", "rows": titled(&["a"]), "key": "title"})),
+        ] {
+            let mock = form().on("table", table.clone()).on(root, answer.clone());
+            let mock = mock.on("createCard", card("7")).on("createTableRecord", json!({"table_record": {"id": "7"}}));
+            let error = mock.call(tool, args).await.map(|outcome| outcome.body.into_value()).unwrap_err();
+            assert!(error.message.contains(root) && error.message.contains("cannot be read"), "{answer}: {error}");
+            assert!(mock.writes().is_empty(), "{answer}: {root}");
+        }
+        // The same of the thing that an earlier run created.
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("rows.csv");
+        std::fs::write(&file, "Code\na\n").unwrap();
+        let args = json!({"pipe_id": 1, "file": file, "key": "Code"});
+        let mock = form().on("findCards", found(&[])).on("createCard", card("7"));
+        mock.call("bulk_import_cards", args.clone()).await.unwrap();
+        let mock = form().on("findCards", found(&[])).on("card", answer.clone()).on("createCard", card("8"));
+        assert!(mock.call("bulk_import_cards", args).await.is_err(), "{answer}");
+        assert!(mock.writes().is_empty(), "{answer}");
+    }
+    // Pages that lead in a circle.
+    let circle = json!({"edges": [], "pageInfo": {"hasNextPage": true, "endCursor": "x"}});
+    let mock = form().on("cards", circle).on("createCard", card("7"));
+    let args = json!({"pipe_id": 1, "rows": rows(&many), "key": "Code"});
+    let error = mock.call("bulk_import_cards", args).await.unwrap_err();
+    assert!(error.message.contains("read before") && mock.writes().is_empty(), "{error}");
+    // And a form that is not answered: what it requires is not known.
+    let mock = Mock::new().on("pipe", json!({"start_form_fields": null})).on("findCards", found(&[]));
+    let error = mock.call("bulk_import_cards", json!({"pipe_id": 1, "rows": titled(&["a"]), "key": "title"})).await;
+    assert!(error.unwrap_err().message.contains("cannot be read") && mock.writes().is_empty());
 }
 
 #[tokio::test]
@@ -190,6 +330,37 @@ async fn an_import_goes_on_by_its_journal() {
     assert_eq!(sent(&mock, "createCard").len(), 4);
 }
 
+/// A file that is there and no journal is refused before anything is sent, and stays as it is: the rows themselves, another file.
+#[tokio::test]
+async fn what_is_no_journal_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("rows.csv");
+    std::fs::write(&file, "Code\na\n").unwrap();
+    let notes = folder.path().join("notes.txt");
+    std::fs::write(&notes, "mine\n").unwrap();
+    let (empty, same) = (folder.path().join("empty"), folder.path().join(".").join("rows.csv"));
+    std::fs::write(&empty, "").unwrap();
+    for dry_run in [false, true] {
+        for (journal, wanted) in [
+            (file.as_path(), "its own journal"),
+            (same.as_path(), "its own journal"),
+            (notes.as_path(), "no journal of an import"),
+            (folder.path(), "no regular file"),
+        ] {
+            let mock = form().on("findCards", found(&[])).on("createCard", card("7"));
+            let args = json!({"pipe_id": 1, "file": file, "key": "Code", "journal": journal, "dry_run": dry_run});
+            let error = mock.call("bulk_import_cards", args).await.unwrap_err();
+            assert!(error.kind == Kind::Input && error.message.contains(wanted), "{error}");
+            assert_eq!((mock.writes().len(), sent(&mock, "findCards").len()), (0, 0));
+        }
+    }
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "Code\na\n");
+    assert_eq!(std::fs::read_to_string(&notes).unwrap(), "mine\n");
+    let mock = form().on("findCards", found(&[])).on("createCard", card("7"));
+    let args = json!({"pipe_id": 1, "file": file, "key": "Code", "journal": empty});
+    mock.call("bulk_import_cards", args).await.unwrap();
+}
+
 /// With a key Pipefy decides; the journal helps where a search does not find what is there.
 #[tokio::test]
 async fn the_key_decides_and_the_journal_helps() {
@@ -286,19 +457,101 @@ async fn a_file_is_written_once_and_continued() {
     assert_eq!(error.code.as_deref(), Some("READ_ONLY"));
 }
 
-/// Many keys are read page by page, not one by one; a field of the same label in another phase does not hide one.
+/// Many keys are read page by page, not one by one; it is the field that counts, not its label.
 #[tokio::test]
 async fn many_keys_are_read_at_once() {
-    let node = |id: &str, values: &[&str]| {
-        let fields: Vec<Value> = values.iter().map(|value| json!({"name": "Code", "value": value})).collect();
-        json!({"node": {"id": id, "title": "T", "fields": fields}})
+    let node = |id: &str, values: &[(&str, &str)]| {
+        let field = |(slug, value): &(&str, &str)| json!({"name": "Code", "value": value, "field": {"id": slug}});
+        json!({"node": {"id": id, "title": "T", "fields": values.iter().map(field).collect::<Vec<_>>()}})
     };
-    let listed = json!({"edges": [node("1", &["k0"]), node("2", &["other", "k1"])],
-                        "pageInfo": {"hasNextPage": false, "endCursor": null}});
+    // A field of a phase has the label and the value as well; a card of its own has it in the right place.
+    let rows_there = [
+        node("1", &[("code", "k0")]),
+        node("2", &[("code_1", "other"), ("code", "k1")]),
+        node("3", &[("code_1", "k2"), ("code", "x")]),
+    ];
+    let listed = json!({"edges": rows_there, "pageInfo": {"hasNextPage": false, "endCursor": null}});
     let mock = form().on("cards", listed).on("createCard", card("7"));
     let codes: Vec<String> = (0..60).map(|n| format!("k{n}")).collect();
     let codes: Vec<&str> = codes.iter().map(String::as_str).collect();
-    let reply = mock.reply("bulk_import_cards", json!({"pipe_id": 1, "rows": rows(&codes), "key": "Code"})).await;
+    let args = json!({"pipe_id": 1, "rows": rows(&codes), "key": "Code"});
+    let reply = mock.reply("bulk_import_cards", args.clone()).await;
     assert_eq!((&reply["data"]["created"], &reply["data"]["existing"]), (&json!(58), &json!(2)), "{reply}");
     assert_eq!(sent(&mock, "cards").len(), 1);
+
+    // Where the listing does not say which field it is, each key is asked for.
+    let unnamed = json!({"id": "1", "title": "T", "fields": [{"name": "Code", "value": "k0"}]});
+    let listed = json!({"edges": [{"node": unnamed}], "pageInfo": {"hasNextPage": false, "endCursor": null}});
+    let mock = form().on("cards", listed).on("findCards", found(&["5"]));
+    let reply = mock.reply("bulk_import_cards", args).await;
+    assert_eq!(reply["data"]["existing"], 60, "{reply}");
+    assert_eq!(sent(&mock, "findCards").len(), 60);
+}
+
+/// Fields of one label, or of the name of a column that every row has, are columns of their own; each shows its own value.
+#[tokio::test]
+async fn fields_of_one_label_are_two_columns() {
+    let field = |id: &str, label: &str| json!({"id": id, "uuid": format!("u-{id}"), "label": label});
+    let shown = |id: &str, label: &str, value: &str| json!({"name": label, "value": value, "field": {"id": id, "uuid": format!("u-{id}")}});
+    let node = json!({"id": "5", "title": "T", "current_phase": {"name": "Do"}, "fields": [
+        shown("key_1", "Key", "late"), shown("key", "Key", "early"), shown("title_1", "title", "own")
+    ]});
+    let page = json!({"edges": [{"node": node}], "pageInfo": {"hasNextPage": false, "endCursor": null}});
+    let mock = || {
+        let fields = json!([field("key", "Key"), field("title_1", "title")]);
+        let form = json!({"start_form_fields": fields, "phases": [{"fields": [field("key_1", "Key")]}]});
+        Mock::new().on("pipe", form).on("cards", page.clone())
+    };
+    let reply = mock().reply("bulk_export_cards", json!({"pipe_id": 1})).await;
+    assert_eq!(reply["data"]["columns"], json!(["id", "title", "phase", "Key", "title (title_1)", "Key (key_1)"]));
+    assert_eq!(reply["data"]["rows"][0], json!(["5", "T", "Do", "early", "own", "late"]));
+    for (fields, wanted) in [
+        (json!(["Key (key_1)", "key"]), json!(["late", "early"])),
+        (json!(["key_1", "u-title_1"]), json!(["late", "own"])),
+        (json!(["title_1", "title", "Key"]), json!(["own", "T", "early"])),
+    ] {
+        let reply = mock().reply("bulk_export_cards", json!({"pipe_id": 1, "fields": fields})).await;
+        assert_eq!(reply["data"]["rows"][0], wanted, "{reply}");
+    }
+}
+
+/// An export that cannot be whole fails, and says where it can go on.
+#[tokio::test]
+async fn an_export_without_a_way_on_is_a_failure() {
+    let end = |more: Value, cursor: Value| json!({"hasNextPage": more, "endCursor": cursor});
+    let with = |info: Value| json!({"edges": page(1, 1, None)["edges"], "pageInfo": info});
+    for bad in [
+        with(end(json!(true), Value::Null)),
+        with(end(json!(true), json!(""))),
+        with(end(Value::Null, Value::Null)),
+        with(Value::Null),
+        with(end(json!(true), json!("x"))),
+        json!({"edges": null, "pageInfo": end(json!(false), Value::Null)}),
+        json!({}),
+        Value::Null,
+        json!([]),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("cards.ndjson");
+        let mock = form().on("cards", page(0, 1, Some("x"))).on("cards", bad.clone());
+        let error = mock.call("bulk_export_cards", json!({"pipe_id": 1, "file": file})).await;
+        let error = error.map(|outcome| outcome.body.into_value()).unwrap_err();
+        assert!(error.message.contains("`cards` cannot be read"), "{bad}: {error}");
+        // In a circle there is no way on at all.
+        if bad["pageInfo"]["endCursor"] != "x" {
+            assert_eq!((&error.details["rows_written"], &error.details["next_cursor"]), (&json!(1), &json!("x")));
+        }
+        let table = json!({"id": "9", "table_fields": [{"id": "code", "label": "Code"}]});
+        let mock = Mock::new().on("table", table).on("table_records", bad.clone());
+        let error = mock.call("bulk_export_records", json!({"table_id": "9"})).await;
+        assert!(error.is_err(), "{bad}");
+    }
+    for layout in [
+        json!({"start_form_fields": [], "phases": null}),
+        json!({"phases": []}),
+        json!({"start_form_fields": [], "phases": [{}]}),
+    ] {
+        let error = Mock::new().on("pipe", layout).call("bulk_export_cards", json!({"pipe_id": 1})).await.unwrap_err();
+        assert!(error.message.contains("cannot be read"), "{error}");
+    }
 }

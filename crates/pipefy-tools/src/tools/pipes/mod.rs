@@ -9,7 +9,7 @@ mod get_pipe_members;
 mod get_start_form_fields;
 mod search_pipes;
 mod update_pipe;
-mod validate_plan;
+pub(crate) mod validate_plan;
 
 use crate::capability::Row;
 

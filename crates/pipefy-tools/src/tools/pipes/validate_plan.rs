@@ -86,8 +86,8 @@ struct PlannedMove {
     to: String,
 }
 
-/// Types that `create_phase_field` takes.
-const TYPES: [&str; 23] = [
+/// Types of fields that hold a value, as `create_phase_field` takes them.
+pub const TYPES: [&str; 23] = [
     "short_text",
     "long_text",
     "number",
@@ -113,7 +113,7 @@ const TYPES: [&str; 23] = [
     "cnpj",
 ];
 /// One more, without a value of its own.
-const DYNAMIC: &str = "dynamic_content";
+pub const DYNAMIC: &str = "dynamic_content";
 /// Types that choose from options.
 const CHOICES: [&str; 5] =
     ["select", "radio_vertical", "radio_horizontal", "checklist_vertical", "checklist_horizontal"];
