@@ -67,7 +67,7 @@ fn lost() -> Vec<Box<dyn Fn(Mock) -> Mock>> {
         fails(Error::Timeout { endpoint, limit: Duration::from_secs(30), kind }),
         fails(Error::Transport { endpoint, cause: "reset".into(), sent: true, kind }),
         fails(Error::Http { endpoint, status: 503, detail: "busy".into(), kind }),
-        fails(Error::TooLarge { endpoint, limit: 1 }),
+        fails(Error::TooLarge { endpoint, limit: 1, kind }),
         says(Value::Null),
         says(json!({})),
         says(json!({"card": null})),
