@@ -78,9 +78,16 @@ fn asked<'v>(value: &'v Value, key: &str) -> Result<Vec<&'v Value>, Failure> {
 /// There is no such list under this key.
 pub(super) fn things_of<'v>(value: &'v Value, key: &str) -> Result<Vec<&'v Value>, Failure> {
     let things = asked(value, key)?;
-    match things.iter().all(|thing| !told(thing, "id").is_empty()) {
+    match things.iter().all(|thing| has_id(thing)) {
         true => Ok(things),
         false => Err(unanswered(key)),
+    }
+}
+
+fn has_id(thing: &Value) -> bool {
+    match thing.get("id") {
+        Some(Value::String(id)) => !id.is_empty(),
+        id => id.is_some_and(Value::is_number),
     }
 }
 
@@ -132,7 +139,7 @@ pub(super) async fn read(flow: &Flow<'_>, pipe_id: &str) -> Result<Live, Failure
         body,
     };
     live.keep(thing(Kind::Pipe, "", "pipe", settings::read(Kind::Pipe, pipe)), pipe);
-    if live.id.is_empty() {
+    if !has_id(pipe) {
         return Err(unanswered("pipe.id"));
     }
     for label in things_of(pipe, "labels")? {
@@ -283,7 +290,7 @@ pub(super) async fn templates(flow: &Flow<'_>, pipe_id: &str) -> Result<HashMap<
     let data = flow.read(&emails::get_email_templates(pipe_id, None, TEMPLATES)).await?;
     let mut found = HashMap::new();
     for edge in asked(data.get("emailTemplates").unwrap_or(&Value::Null), "edges")? {
-        let node = edge.get("node").filter(|node| !told(node, "id").is_empty()).ok_or_else(|| unanswered("node"))?;
+        let node = edge.get("node").filter(|node| has_id(node)).ok_or_else(|| unanswered("node"))?;
         found.entry(told(node, "name")).or_insert_with(|| told(node, "id"));
     }
     Ok(found)

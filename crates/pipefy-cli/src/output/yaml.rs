@@ -146,7 +146,9 @@ mod tests {
             (0..500).map(|level| format!("{}- a:\n", "  ".repeat(level))).collect(),
         ] {
             let error = read(&text).unwrap_err();
-            assert!(error.contains("more than 64 levels"), "{}: {error}", &text[..20]);
+            // Brackets are counted by the scanner itself.
+            let told = error.contains("more than 64 levels") || error.contains("recursion limit exceeded");
+            assert!(told, "{}: {error}", &text[..20]);
         }
         // Long is not deep, and what is closed again does not count.
         for text in ["- [a, {b: c}]\n".repeat(1_000), format!("{}x", "- ".repeat(DEEPEST - 1))] {

@@ -64,7 +64,7 @@ fn no_command_shows_what_is_outside_of_the_scope() {
     let file = rig.run(&["pipe", "pull", &theirs]);
     assert_eq!(file.code, Some(0), "{file}");
     std::fs::write(rig.home.path().join("pipe.yaml"), &file.stdout).unwrap();
-    let organizations = rig.json(&["org", "list", "--json"]);
+    let organizations = rig.json(&["graphql", "exec", "-q", "{ organizations { id } }", "--json"]);
     let organizations: Vec<String> = organizations["organizations"]
         .as_array()
         .unwrap()
