@@ -23,11 +23,10 @@ fn pages() -> Vec<(String, String)> {
 /// Whether `fn name(` stands in this code as a test that is run.
 fn is_a_test(code: &str, name: &str) -> bool {
     let lines: Vec<&str> = code.lines().map(str::trim).collect();
-    let at = |line: &&str| {
-        let words = line.trim_start_matches("pub ").trim_start_matches("async ");
-        words.strip_prefix("fn ").is_some_and(|rest| rest.starts_with(&format!("{name}(")))
-    };
-    let Some(found) = lines.iter().position(|line| at(&line)) else { return false };
+    let begins = format!("fn {name}(");
+    let found =
+        lines.iter().position(|line| line.trim_start_matches("pub ").trim_start_matches("async ").starts_with(&begins));
+    let Some(found) = found else { return false };
     let above = lines[..found].iter().rev().take_while(|line| line.starts_with("#[") || line.starts_with("//"));
     let marks: Vec<&&str> = above.filter(|line| line.starts_with("#[")).collect();
     let is_test = marks.iter().any(|mark| **mark == "#[test]" || mark.starts_with("#[tokio::test"));

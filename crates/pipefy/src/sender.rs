@@ -73,7 +73,7 @@ impl Senders {
     /// A proxy that cannot be used.
     pub(crate) fn to(&self, uri: Uri) -> Result<Sender, EngineError> {
         let way = match !stays_here(uri.host().unwrap_or_default()) && self.proxies.intercept(&uri).is_some() {
-            false => Way::Direct(self.direct.clone()),
+            false => Way::Direct(Box::new(self.direct.clone())),
             true => Way::Proxied(proxied().map_err(|error| EngineError::Http(error.to_string()))?),
         };
         Ok(Sender { way, uri })
@@ -108,7 +108,7 @@ pub(crate) struct Sender {
 
 #[derive(Debug)]
 enum Way {
-    Direct(Client<Connector, Full<Bytes>>),
+    Direct(Box<Client<Connector, Full<Bytes>>>),
     Proxied(reqwest::Client),
 }
 
