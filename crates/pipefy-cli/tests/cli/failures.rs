@@ -158,7 +158,8 @@ fn a_listing_that_breaks_off_is_a_failure() {
         let info = serde_json::json!({"hasNextPage": next.is_some(), "endCursor": next});
         serde_json::json!({"data": {"cards": {"edges": edges, "pageInfo": info}}})
     };
-    let broken = serde_json::json!({"errors": [{"message": "\u{1b}[31mout of\r\n\u{1b}]0;title\u{7}order\u{9b}2J\rend"}]});
+    let broken =
+        serde_json::json!({"errors": [{"message": "\u{1b}[31mout of\r\n\u{1b}]0;title\u{7}order\u{9b}2J\rend"}]});
     let list = |answers: &[serde_json::Value], more: &[&str]| {
         let url = runtime.block_on(pages(answers.to_vec()));
         let rig =
@@ -184,7 +185,10 @@ fn a_listing_that_breaks_off_is_a_failure() {
     for answers in [vec![broken.clone()], vec![first, broken]] {
         let run = list(&answers, &["--json"]);
         assert_eq!(run.code, Some(1), "{run}");
-        assert!(run.stderr.contains("\\u001b[31mout of\n") && run.stderr.contains("\\u0007order\\u009b2J\\rend"), "{run}");
+        assert!(
+            run.stderr.contains("\\u001b[31mout of\n") && run.stderr.contains("\\u0007order\\u009b2J\\rend"),
+            "{run}"
+        );
         assert!(!run.stderr.contains(|c: char| c.is_control() && c != '\n'), "{run}");
     }
 }
