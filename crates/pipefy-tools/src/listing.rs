@@ -443,10 +443,8 @@ mod tests {
 
     #[test]
     fn an_empty_list_is_no_text() {
-        for list in [json!([]), json!([{}, {}])] {
-            let shaped = shape(&OP, json!({"cards": {"edges": list}}).into(), Format::Csv).into_value();
-            assert_eq!(shaped["cards"]["edges"], "");
-        }
+        let csv = shape(&OP, json!({"cards": {"edges": []}}).into(), Format::Csv).into_value();
+        assert_eq!(csv["cards"]["edges"], "");
         let compact = shape(&OP, json!({"cards": {"edges": []}}).into(), Format::Compact).into_value();
         assert_eq!(compact["cards"]["edges"], json!({"columns": [], "rows": []}));
     }

@@ -260,11 +260,11 @@ fn detail(status: u16, response: Option<&GraphqlResponse>, body: &Bytes) -> Stri
     if response::looks_like_html(text) {
         return response::HTML.to_owned();
     }
-    if serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok_and(|_| text.contains("\"data\"")) {
-        return "the answer holds a value that cannot be read: half a character, a number or a nesting beyond all limits".to_owned();
-    }
     if std::str::from_utf8(body).is_err() {
         return "the answer is no UTF-8 text".to_owned();
+    }
+    if serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok_and(|_| text.contains("\"data\"")) {
+        return "the answer holds a value that cannot be read: half a character, a number or a nesting beyond all limits".to_owned();
     }
     response::clip(text, 200)
 }

