@@ -9,12 +9,13 @@ use serde_json::{Map, Number, Value};
 const LONGEST: usize = 64 * 1024;
 
 /// Brackets inside of brackets in a filter at most. The parser calls itself for each.
-const DEEPEST_FILTER: usize = 256;
+const DEEPEST_FILTER: usize = 64;
 
 /// Words and signs of a filter at most: the parser calls itself for operators as well.
 const MOST_WORDS: usize = 2_000;
 
-/// What begins a term that the parser calls itself for with the largest frames; counted like brackets.
+/// What begins a term that the parser calls itself for with the largest frames, and how many of them there may be.
+const MOST_OPENERS: usize = 256;
 const OPENERS: [&str; 7] = ["-", "try", "if", "def", "reduce", "foreach", "label"];
 
 /// Arrays and objects inside of each other in a result at most.
@@ -96,8 +97,8 @@ fn fits(text: &str) -> Result<(), String> {
     }
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     let names = text.split(|c| !is_word(c)).chain(text.matches('-'));
-    if names.filter(|name| OPENERS.contains(name)).count() > DEEPEST_FILTER {
-        return Err(format!("has more than {DEEPEST_FILTER} of {}", OPENERS.join(", ")));
+    if names.filter(|name| OPENERS.contains(name)).count() > MOST_OPENERS {
+        return Err(format!("has more than {MOST_OPENERS} of {}", OPENERS.join(", ")));
     }
     match words > MOST_WORDS {
         true => Err(format!("has more than {MOST_WORDS} words and signs")),
@@ -253,12 +254,12 @@ mod tests {
                     assert!(refused || n < 2_000, "{n} {}", text.get(..10).unwrap());
                 }
             }
+            let brackets = |n: usize| "(".repeat(n) + "1" + &")".repeat(n);
+            assert!(Filter::compile(&brackets(DEEPEST_FILTER)).is_ok());
+            assert!(Filter::compile(&brackets(DEEPEST_FILTER + 1)).err().unwrap().contains("64 brackets"));
+            assert!(Filter::compile(&"x".repeat(LONGEST + 1)).err().unwrap().contains("longer"));
         };
         std::thread::Builder::new().stack_size(8 * 1024 * 1024).spawn(judged).unwrap().join().unwrap();
-        let brackets = |n: usize| "(".repeat(n) + "1" + &")".repeat(n);
-        assert!(Filter::compile(&brackets(DEEPEST_FILTER)).is_ok());
-        assert!(Filter::compile(&brackets(DEEPEST_FILTER + 1)).err().unwrap().contains("256 brackets"));
-        assert!(Filter::compile(&"x".repeat(LONGEST + 1)).err().unwrap().contains("longer"));
     }
 
     #[test]

@@ -229,5 +229,5 @@ fn a_filter_that_fails_is_a_failure_like_any_other() {
     }
     let run = rig.run(&["org", "list", "--jq", &"(".repeat(50_000)]);
     assert_eq!(run.code, Some(2), "{run}");
-    assert!(run.stderr.contains("256 brackets"), "{run}");
+    assert!(run.stderr.contains("64 brackets"), "{run}");
 }

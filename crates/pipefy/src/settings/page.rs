@@ -38,7 +38,7 @@ const OUTRO: &str = "
 | `PIPEFY_CONFIG_FILE` | path of `config.toml` (process environment only) |
 | `PIPEFY_IPAAS_CONNECTION_*` | values that an iPaaS connection may refer to with `{\"$env\": ...}`, local profile only |
 | `XDG_CONFIG_HOME`, `APPDATA` | configuration directory |
-| `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY` | proxies; downloads of a `file_url` never use one |
+| `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY` | proxies; what is on this machine, and downloads of a `file_url`, never use one |
 | `SSL_CERT_FILE`, `SSL_CERT_DIR` | certificate authorities |
 | `BROWSER` | browser for `pipefy auth login` |
 | `NO_COLOR`, `FORCE_COLOR`, `COLUMNS`, `TERM` | human-readable output of the CLI |
