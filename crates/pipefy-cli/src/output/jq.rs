@@ -89,7 +89,8 @@ fn fits(text: &str) -> Result<(), String> {
             _ => {}
         }
         let is_word = c.is_alphanumeric() || c == '_';
-        words += usize::from(!c.is_whitespace() && !(is_word && in_word));
+        let goes_on = is_word && in_word;
+        words += usize::from(!goes_on && !c.is_whitespace());
         in_word = is_word;
         if depth > DEEPEST_FILTER {
             return Err(format!("has more than {DEEPEST_FILTER} brackets inside of each other"));
